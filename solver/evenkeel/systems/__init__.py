@@ -1,4 +1,4 @@
-"""The systems: each folder reads, decides as, writes and carries out plans of one of them."""
+"""Support for systems: read their clusters, emulate their allocators, write and run plans."""
 
 from evenkeel.methods.registry import register
 from evenkeel.systems import ceph, cockroach, helix, longhorn

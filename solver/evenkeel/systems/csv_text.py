@@ -1,4 +1,4 @@
-"""Tables, column by column: CSV, by tabs or semicolons with a header line, or rows as JSON."""
+"""Read and write tables by column: CSV, tab-separated text, and JSON rows."""
 
 import csv
 import io

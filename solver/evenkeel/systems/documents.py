@@ -1,4 +1,4 @@
-"""Documents: files to read, unpacked, and split if they are folders or archives.
+"""Read input files into documents, from plain and compressed files, folders and archives.
 
 The unpacked size of a file is bounded before memory is allocated.
 """

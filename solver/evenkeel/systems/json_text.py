@@ -1,4 +1,4 @@
-"""JSON decoded into typed values.
+"""Decode JSON into typed values, and report all errors together.
 
 A typed decode stops at the first thing that does not fit. When that happens, the document is gone
 through once more, part by part, so that everything wrong with it is reported together.

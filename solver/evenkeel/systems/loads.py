@@ -1,4 +1,4 @@
-"""Loads measured elsewhere: a saved query result of Prometheus, or a table, for any cluster.
+"""Read measured loads for any cluster from a table or a query result of Prometheus.
 
 A series, or a row of a table, has labels and a value. Its labels name a partition, or a group whose
 value is shared out among its partitions, and perhaps the node that it was measured on.

@@ -1,4 +1,4 @@
-"""The states of nodes that tables name, and what each lets a node do."""
+"""States of nodes in tables, and the permissions of each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

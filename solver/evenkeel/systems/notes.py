@@ -1,4 +1,4 @@
-"""Notes on input that cannot be judged, each with the names that it concerns."""
+"""Collect notes on incomplete or unclear input, each with the names that it concerns."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,16 +1,16 @@
-"""The formats: how one is found by name, content or suffix, and how others add theirs.
+"""Registry of formats: find one by name, content or suffix, and register others.
 
-A room is a module with a ``FORMAT``, and a line in ``ROOMS``. It answers three questions:
+A format is a module with a ``FORMAT``, and a line in ``ROOMS``. It answers three questions:
 
 * ``recognises(document)``: what this file is, in the system's own words (``"topic description"``),
   or ``""`` if it is none of the system's. It looks at little more than the beginning.
 * ``read(documents, **options)``: the cluster that files which belong together describe, in any
-  order. Whatever is wrong with them is raised as one ``InvalidInput``.
+  order. All errors in them are raised as one ``InvalidInput``.
 * ``encode(cluster, placement, path, **options)``: the files to write, by path.
 
-Everything else is done here: files are loaded, what gzip packed is unpacked, and a folder or zip
-archive is taken apart, unless a format knows it as a whole; the first format that recognises every
-file reads them together; what a room encodes is put in place atomically.
+Everything else is done here: files are loaded and decompressed, and a folder or zip archive is
+split into files, unless a format recognises it as a whole; the first format that recognises every
+file reads them together; encoded files are written atomically.
 """
 
 import os

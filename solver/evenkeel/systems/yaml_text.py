@@ -1,4 +1,4 @@
-"""YAML, as the values that JSON could hold."""
+"""Read YAML whose values JSON can hold."""
 
 import re
 from itertools import accumulate

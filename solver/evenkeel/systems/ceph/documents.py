@@ -1,4 +1,4 @@
-"""Schemas of Ceph's JSON documents, as far as placement needs them, and how they are recognised."""
+"""Recognise Ceph's JSON documents, and define the parts of their schemas that are read."""
 
 import re
 from dataclasses import replace

@@ -1,11 +1,10 @@
 """The Ceph format: read the output of its tools, write commands for them.
 
-Reads and writes commands (``pg-upmap-items``) that override where CRUSH places groups.
-
-A line is what ``osdmaptool --upmap`` writes: ``ceph osd pg-upmap-items 1.17 171 173``, pairs of the
-device that leaves and the one that joins, or ``ceph osd rm-pg-upmap-items 1.17``. The primary
-against the order of devices needs ``pg-upmap-primary``, which clients before Reef do not know; so
-these lines go into a file of their own.
+The commands override where CRUSH places groups. A line is what ``osdmaptool --upmap`` writes:
+``ceph osd pg-upmap-items 1.17 171 173``, pairs of the device that leaves and the one that joins, or
+``ceph osd rm-pg-upmap-items 1.17``. The primary against the order of devices needs
+``pg-upmap-primary``, which clients before Reef do not know; so these lines go into a file of their
+own.
 
 References
 ----------

@@ -1,9 +1,9 @@
-"""CockroachDB's documents put together: stores are nodes, ranges partitions, tables groups.
+"""Build a cluster from CockroachDB's documents: stores become nodes, ranges partitions.
 
-Rules of each range from the zone configurations, and the ranges that are left alone.
-
-System ranges have zones with names of their own (``RANGE meta``) or use the zones of the database
-``system``, whose tables have numbers below 100.
+Tables become groups, and zone configurations the rules of ranges. System ranges have zones with
+names of their own (``RANGE meta``) or use the zones of the database ``system``, whose tables have
+numbers below 100. Ranges are left alone if their zone configuration is unknown, or such that
+CockroachDB would refuse it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Read a cluster from API answers: data nodes, indices as groups, shards as partitions."""
+"""Build a cluster from API answers: indices become groups, shards partitions."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Indices that are to have more or fewer copies: the settings that a plan writes for them.
+"""Write the settings of indices whose number of copies a plan changes.
 
 ``number_of_replicas`` is raised before copies are allocated. Elasticsearch would then place them
 itself, so ``index.routing.allocation.enable`` is ``none`` meanwhile, which commands override. A

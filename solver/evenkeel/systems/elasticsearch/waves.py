@@ -1,4 +1,4 @@
-"""Waves as Elasticsearch takes them: a reroute for each shard, with the balancer held meanwhile."""
+"""Write each wave as reroutes, one for each shard, with Elasticsearch's balancer held."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple

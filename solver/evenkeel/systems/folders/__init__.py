@@ -1,1 +1,1 @@
-"""Plans as folders: what an operator reviews and runs on the real system, wave by wave."""
+"""Plans as folders that an operator reviews, and runs on the real system wave by wave."""

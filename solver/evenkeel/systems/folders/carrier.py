@@ -1,4 +1,4 @@
-"""What a system says about carrying a plan out: its commands, its files, its checks."""
+"""The interface through which plans run on a system: its commands, files and checks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

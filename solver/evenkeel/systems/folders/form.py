@@ -1,4 +1,4 @@
-"""``waves.json``: what each wave of a plan runs, expects of the system, and waits for.
+"""``waves.json``: the commands, expected states and waits of each wave of a plan.
 
 Texts of commands are templates: ``${NAME}`` stands for the value of a setting, ``${FILE}`` for
 the path of the command's file, ``${WAS}`` for what a hold has read, ``$$`` for a dollar sign.

@@ -1,9 +1,8 @@
-"""Guards: whether a live system is where a plan expects it, and how far the plan has come.
+"""Compare a live system with the state that a plan expects, and measure the plan's progress.
 
-Partitions that a plan leaves alone: whether others have moved them, and what that means.
-
-Their nodes are kept as one digest beside what is expected of the others. Only where a live system
-does not match it the plan itself is read, to say what has become of its rooms and its rules.
+Partitions that the plan leaves alone are compared, too, since others may have moved them. Their
+nodes are kept as one digest beside the expected state of the others. Only where a live system does
+not match it the plan itself is read, to report the effect on its capacities and rules.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What runs of a folder hold of a system's settings, and have not given back yet."""
+"""Record the settings of a system that runs of a folder have changed and not restored."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Carrying a folder out: its commands run wave by wave, with the system compared before each."""
+"""Execute a plan folder wave by wave, comparing the system with the plan before each."""
 
 import os
 import shutil

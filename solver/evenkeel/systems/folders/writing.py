@@ -1,4 +1,4 @@
-"""Writing a plan as a folder, wave by wave: put in place as a whole, or not at all."""
+"""Write a plan as a folder, wave by wave and atomically."""
 
 import os
 import shutil

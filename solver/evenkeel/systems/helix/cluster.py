@@ -1,4 +1,4 @@
-"""Helix's records put together to a cluster: instances are nodes, resources are groups."""
+"""Build a cluster from Helix's records: instances become nodes, resources groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

@@ -1,9 +1,8 @@
-"""Apache Helix: the records that it keeps in ZooKeeper, in; ideal states, out.
+"""The Helix format: read the records that Helix keeps in ZooKeeper, write ideal states.
 
-Write ideal states, as they were read or with a placement for Helix to carry out.
-
-In a preference list, replicas that stay keep their order, new replicas follow them, and the leader
-comes first.
+Ideal states are written as they were read, or with a placement for Helix to carry out. In a
+preference list, replicas that stay keep their order, new replicas follow them, and the leader comes
+first.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Answers of Apache Pinot's controller, as the ZNRecords that they are made of.
+"""Convert answers of Apache Pinot's controller to the ZNRecords behind them.
 
 An answer on a table has no name and no settings of it: ``/tables/NAME/idealstate`` and
 ``/tables/NAME/externalview`` are alike, and list the states of each kind of the table. The request

@@ -1,4 +1,4 @@
-"""ZNRecords: what Helix keeps in ZooKeeper, of which kind each is, and where it was found.
+"""Recognise the kinds of ZNRecords that Helix keeps in ZooKeeper, and collect them.
 
 A record does not state its kind. Its folder does, as in a dump of ZooKeeper
 (``IDEALSTATES/MyDB``, ``CONFIGS/PARTICIPANT/h1_12913``), and otherwise the fields that it has.

@@ -1,11 +1,12 @@
-"""Resources: the partitions of each, their replicas with the states they are in, and who leads.
+"""Read instances and resources of Helix: tiers, tags, partitions, replicas and leaders.
 
-Apache Pinot's tables: which servers may hold segments, and what only Pinot itself places.
+Tables of Apache Pinot are resources of their own kind: some servers may hold their segments, and
+some segments only Pinot itself places. The ideal state of a table is CUSTOMIZED, so Helix ignores
+its tags and limits, and its INSTANCE_GROUP_TAG is the name of the table. The servers of a table are
+in its configuration (``PROPERTYSTORE/CONFIGS/TABLE``), or else follow from their common tags.
 
-The ideal state of a table is CUSTOMIZED, so Helix looks at no tag and no limit of it, and its
-INSTANCE_GROUP_TAG is the name of the table. Which servers are meant stands in the table's
-configuration (``PROPERTYSTORE/CONFIGS/TABLE``), or else in the tags that those servers share.
-
+References
+----------
 Apache Pinot, ``PinotTableIdealStateBuilder``, ``InstanceTypeUtils``, ``TagNameUtils``,
 ``TenantConfig``, ``InstancePartitions``.
 """

@@ -1,9 +1,8 @@
 """The method ``helix_waged``: WAGED on a cluster, and its runs within a pipeline.
 
-Choose nodes as WAGED does, in slices: arrays of one run, estimates, and reasons for failures.
-
-All numbers have 32 bits, whole numbers and floats alike, as in the original: sums over the cluster
-beyond 2**31 wrap to negative numbers.
+A run chooses nodes as WAGED does, in slices of work, and gives reasons for failures. All numbers
+have 32 bits, integers and floats alike, as in the original: sums over the cluster beyond 2**31 wrap
+to negative numbers.
 """
 
 import time

@@ -1,1 +1,1 @@
-"""Kafka: its listings and reassignments."""
+"""Kafka: read listings of its tools, and write reassignments."""

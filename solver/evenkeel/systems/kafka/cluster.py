@@ -1,4 +1,4 @@
-"""Read a cluster from Kafka's documents: brokers are nodes, topics groups, racks a tier."""
+"""Build a cluster from Kafka's documents: brokers become nodes, topics groups."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Answers of Cruise Control's API as JSON: cluster state, loads of brokers and of partitions.
+"""Read answers of Cruise Control's API: cluster state, and loads of brokers and partitions.
 
 References
 ----------

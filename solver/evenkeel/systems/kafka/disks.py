@@ -1,4 +1,4 @@
-"""Log directories as the disks of brokers: their room, their state, and where replicas lie."""
+"""Log directories as disks of brokers: their capacities, states and replicas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Kafka: what its tools print, put together to a cluster, and the files that its tools take.
+"""The Kafka format: read output of Kafka's tools, and write the files that they take.
 
 References
 ----------

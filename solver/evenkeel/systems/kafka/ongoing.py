@@ -1,4 +1,4 @@
-"""Running reassignments: their output of Kafka's tools, and the partitions at their end.
+"""Read running reassignments, and their target replicas, from output of Kafka's tools.
 
 ``kafka-topics --describe`` lists joining and leaving brokers beside all replicas. So does
 ``kafka-reassign-partitions``: ``--list`` prints a line per partition,

@@ -1,4 +1,4 @@
-"""Racks: JSON, lines, properties, API versions, metadata, tables of brokers, Cruise Control's load.
+"""Read the racks of brokers from JSON, text, properties and lists of API versions.
 
 Readers of the last three are elsewhere, and call ``add_rack``.
 """

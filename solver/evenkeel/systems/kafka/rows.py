@@ -1,6 +1,6 @@
-"""Placements as arrays, from entries read one by one, or from a regular file as a whole.
+"""Build placement arrays from parsed entries, or from a uniform file in one pass.
 
-Most files are as Kafka's tools print them, and are read as a whole. Other files, wrong or rare,
+Most files are as Kafka's tools print them, and are parsed as a whole. Other files, wrong or rare,
 are read line by line, with a message for each problem.
 """
 

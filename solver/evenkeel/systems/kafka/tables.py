@@ -1,4 +1,4 @@
-"""Tables beside Kafka's own documents: loads of partitions; racks, states, capacities of brokers.
+"""Read tables of partition loads, and of racks, states and capacities of brokers.
 
 Loads: ``topic``, ``partition`` (left out or empty: the whole topic, divided evenly over its
 partitions), and any of ``cpu`` in percent, ``network_in``, ``network_out`` in bytes per second and

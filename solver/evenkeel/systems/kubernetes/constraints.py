@@ -1,4 +1,4 @@
-"""Spread constraints, anti-affinity and eligible nodes of workloads as rules."""
+"""Convert spread constraints, anti-affinity and eligible nodes of workloads to rules."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

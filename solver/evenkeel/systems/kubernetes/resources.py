@@ -1,4 +1,4 @@
-"""The fields of nodes, pods, disruption budgets and volumes that placing needs.
+"""Schemas of the nodes, pods, disruption budgets and volumes of Kubernetes.
 
 References
 ----------

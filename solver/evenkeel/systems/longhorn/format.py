@@ -1,17 +1,15 @@
-"""The Longhorn format: recognise, read and write its resources, and carry plans out.
+"""The Longhorn format: recognise, read and write its resources, and execute plans.
 
-Longhorn has no word for "move": ``patches`` says what is done in its place. Replicas are found by
-their labels, volume and disk, so that a call may be repeated, and the way back finds what the way
-there has built.
+Longhorn has no operation that moves a replica, so a plan is a list of patches that a person reviews
+and applies with kubectl. They repeat the steps of Longhorn's controllers by hand: a replica is
+created on its disk, Longhorn builds it, and when it is healthy the old one is deleted. Meanwhile
+the balancing and the data locality of the volume are suspended, so that Longhorn does not itself
+choose one of its N + 1 replicas for removal. N never changes: the volume has N healthy replicas, or
+as many as it had, at every step. Replicas are found by their labels, volume and disk, so that a
+call may be repeated, and a rollback finds the replicas that the plan has built.
 
-Steps from one placement to another as patches that a person reviews and applies with kubectl.
-
-Longhorn has no operation that moves a replica. The steps here do by hand as its controllers do: a
-replica is created on its disk, Longhorn builds it, and when it is healthy the old one is deleted.
-Meanwhile the balancing and the data locality of the volume are suspended, so that Longhorn does not
-itself choose one of its N + 1 replicas for removal. N never changes: the volume has N healthy
-replicas, or as many as it had, at every step.
-
+References
+----------
 longhorn-manager, ``controller/volume_controller.go`` (``createReplica``, ``replenishReplicas``,
 ``cleanupExtraHealthyReplicas``), ``scheduler/replica_scheduler.go`` (``scheduleReplicaToDisk``).
 """

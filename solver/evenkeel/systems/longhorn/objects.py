@@ -1,4 +1,4 @@
-"""Longhorn's resources as kubectl prints them, with the schema of each kind.
+"""Schemas of Longhorn's resources, as kubectl prints them.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""A cluster as the arguments of ``Cluster.from_arrays``, and rules as plain documents.
+"""Convert a cluster to the arguments of ``Cluster.from_arrays``, and rules to documents.
 
 Arguments at their defaults are left out, which keeps files short.
 """

@@ -1,4 +1,4 @@
-"""Re-placement instances: ``.npz`` of a cluster that was just expanded and lost some nodes.
+"""Read re-placement instances: ``.npz`` of an expanded cluster that lost some nodes.
 
 The leader stands in column 0 and carries an extra load; a replica whose node died keeps its number;
 one replica of a partition per zone.

@@ -1,4 +1,4 @@
-"""Read what NATS servers and the ``nats`` tool print of JetStream: servers, streams and peers."""
+"""Read JSON of NATS servers and of the ``nats`` tool: servers, streams and peers."""
 
 import re
 from collections.abc import Hashable, Iterator, Sequence

@@ -1,6 +1,4 @@
-"""NATS JetStream: read streams from what servers answer, write requests that move them.
-
-Requests that move streams, and waves of them.
+"""The NATS JetStream format: read streams, and write requests that move them.
 
 A server moves a stream off one peer (``ACCOUNT.STREAM.MOVE``) onto a server that it chooses among
 those with all tags of the request. A move is asked for where tags leave one server to choose.

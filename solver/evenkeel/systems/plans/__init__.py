@@ -1,1 +1,1 @@
-"""Plans as files: JSON with a step per line, everything by name, and the cluster within."""
+"""Plans as JSON files, one step per line, with names and with the cluster."""

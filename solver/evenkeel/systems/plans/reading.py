@@ -1,10 +1,8 @@
-"""Reading a plan that this or another tool wrote; everything wrong with it is reported at once.
+"""Read a plan from JSON, whichever tool wrote it, and report all errors in it at once.
 
-The document of a plan: a step per row, everything by name.
-
-A step waits for those whose ids stand in ``after``; steps may come in any order. ``target`` lists
-the partitions that are to end otherwise than they begin, ``blocked`` the moves that found no order.
-The beginning of a longer plan has the target of that one in ``towards``.
+The document has one step per row, with names. A step waits for those whose ids are in ``after``;
+steps may come in any order. ``target`` lists the partitions that change, ``blocked`` the moves that
+found no order. The beginning of a longer plan has the target of that plan in ``towards``.
 """
 
 import gzip

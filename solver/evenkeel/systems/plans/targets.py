@@ -1,4 +1,4 @@
-"""A target out of a file: where another description of a cluster has the same partitions."""
+"""Read a target placement from another description of the same partitions."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Writing a plan down, so that it is read back bit for bit."""
+"""Write a plan as JSON that is read back bit for bit."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Read what Qdrant's peers answer on the cluster, on collections, and on their shards."""
+"""Read answers of Qdrant's peers on the cluster, its collections and their shards."""
 
 import re
 from collections import Counter

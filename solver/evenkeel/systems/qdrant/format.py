@@ -1,4 +1,4 @@
-"""Qdrant: read shards from what peers answer, write requests that move them, and waves of them.
+"""The Qdrant format: read shards from answers of peers, write requests that move them.
 
 A shard is a partition, its collection or shard key the group, a peer a node. All active replicas
 of a shard serve reads and writes: none leads.

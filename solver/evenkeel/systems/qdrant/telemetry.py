@@ -1,4 +1,4 @@
-"""Telemetry of Qdrant, as the answers on the cluster and on shards that say the same.
+"""Convert telemetry of Qdrant to the equivalent answers on the cluster and its shards.
 
 ``GET /telemetry`` is of one peer and gives the states of all replicas. ``GET /cluster/telemetry``
 joins what all peers give. Both list shards from ``details_level=3``.

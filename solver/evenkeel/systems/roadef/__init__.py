@@ -1,4 +1,4 @@
-"""Machine-reassignment files (ROADEF/EURO challenge 2012): model and assignment, in and out.
+"""Read and write machine-reassignment files of the ROADEF/EURO challenge 2012.
 
 A process is a partition with one replica, a service is a group, a machine a node; neighbourhood and
 location are tiers, safety capacity is a watermark. The integers of both files travel along as

@@ -1,4 +1,4 @@
-"""Machine-reassignment files among the formats: how the pair of files is recognised and found."""
+"""The ``roadef`` format: read and write the files of the machine-reassignment problem."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""The public machine-reassignment problem: its data as published, and an exact judge of answers.
+"""The public machine-reassignment problem: its data, and an exact check of solutions.
 
 Everything is an integer and stays one: loads are summed in 64 bits, and what a weight multiplies is
 a Python integer. P processes, M machines, R resources, S services, E dependencies, B balance costs.

@@ -1,1 +1,1 @@
-"""OpenStack Swift: rings."""
+"""OpenStack Swift: read and write rings."""

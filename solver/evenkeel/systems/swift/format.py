@@ -1,4 +1,4 @@
-"""OpenStack Swift: a ring, in and out.
+"""The OpenStack Swift format: read a ring as a cluster, and write it with a placement.
 
 References
 ----------

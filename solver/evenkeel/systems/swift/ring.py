@@ -1,4 +1,4 @@
-"""The file of a ring: a header, JSON that lists the devices, and the device of each replica.
+"""Read the file of a ring: a header, JSON with the devices, and the device of each replica.
 
 Version 2 (Swift 2.36) has these as sections, each with its length, and an index of the sections;
 the last 16 bytes are where the index begins, unpacked and packed. It is read as version 1 has it.

@@ -1,4 +1,4 @@
-"""The table of the disks inside nodes, and the column of replicas that names them.
+"""Read and write the table of disks inside nodes, and the disks of replicas.
 
 The column is ``disk``, ``log_dir`` or ``volume``. A ``log_dir`` or ``volume`` is of its node, and
 the cluster calls it ``NODE:NAME``; so it does a ``disk`` if two nodes have one of the same name.

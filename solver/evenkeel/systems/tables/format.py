@@ -1,4 +1,4 @@
-"""The bare minimum without a system: nodes and replicas as tables, rules as TOML.
+"""The ``tables`` format: nodes and replicas of any system as tables, with rules in TOML.
 
 Nodes: ``node``, ``cap_NAME`` for each dimension, and any of ``watermark_NAME``, ``state`` (up,
 cordoned, draining, down), ``tags`` (divided by blanks), ``weight``, ``max_replicas``; every other

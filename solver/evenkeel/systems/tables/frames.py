@@ -1,4 +1,4 @@
-"""Frames: the tables of nodes and replicas as pandas, polars or pyarrow hold them."""
+"""Read the tables of nodes and replicas from frames of pandas, polars or pyarrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,7 @@
-"""Tables of nodes and replicas, and rules, put together to a cluster.
+"""Build a cluster from tables of nodes and replicas and a file of rules.
 
-Headings: the columns that tables had when they were read, so that they are written back so.
-
-They travel in ``cluster.native`` where they are not those that are written anyway.
+The titles of the columns travel in ``cluster.native`` where they are not the default ones, so that
+tables are written with the titles that were read.
 """
 
 import re

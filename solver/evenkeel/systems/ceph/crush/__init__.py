@@ -1,4 +1,4 @@
-"""Ceph's strategies, and the way from a Ceph map to a cluster."""
+"""CRUSH and Ceph's balancers, and the conversion of a Ceph map to a cluster."""
 
 from evenkeel.systems.ceph.crush.cluster import CephMap, cluster_of
 

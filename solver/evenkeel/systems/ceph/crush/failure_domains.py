@@ -1,4 +1,4 @@
-"""What a rule keeps apart and what it keeps together, read off its steps.
+"""Derive from a CRUSH rule's steps the failure domains of replicas, and their enclosures.
 
 A rule of one choosing step keeps the replicas of a group apart by one type of bucket. A rule of
 several, such as three racks and then two hosts in each, also keeps replicas together: the two in a

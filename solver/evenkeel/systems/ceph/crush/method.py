@@ -1,22 +1,20 @@
-"""The methods ``ceph_crush`` and ``ceph_upmap``, with the read balancer of ``osdmaptool --read``.
+"""The methods ``ceph_crush`` and ``ceph_upmap``, and the read balancer of ``osdmaptool --read``.
+
+The upmap balancer writes pairs for ``pg-upmap-items`` that level the devices of a pool. Ceph's own
+balancer aims at shares by weight, even where these are out of reach: a rack that deserves more than
+one replica of every group cannot get it. Here the shares are computed first under the limits of the
+failure domains. Where they allow levelling, every device ends within the requested deviation of its
+share. Where they do not, the fullest device ends as low as whole replicas permit. Either takes as
+few moves as possible.
 
 The read balancer chooses primaries. Only replicated pools have a choice: in an erasure-coded pool
 the order of the shards is their content. No data moves; the result is a ``pg-upmap-primary`` entry
 for each placement group whose primary changes.
 
-The upmap balancer: pairs for ``pg-upmap-items`` that level the devices of a pool.
-
-Ceph's own balancer aims at shares by weight, even where they cannot be had: a rack that deserves
-more than one replica of every group cannot get it. Here the shares are worked out first under what
-the failure domains allow. Where they allow levelling, every device ends within the asked deviation
-of its share. Where they do not, the fullest device ends as low as whole replicas permit. Either is
-done in as few moves as possible.
-
-Ceph, ``OSDMap::calc_pg_upmaps`` and ``_apply_upmap``, for what is replaced and what is produced.
-
 References
 ----------
-Ceph, ``OSDMap::balance_primaries``, for the entries that are replaced and produced.
+Ceph, ``OSDMap::calc_pg_upmaps`` and ``_apply_upmap``, for the pairs that are replaced and produced;
+``OSDMap::balance_primaries``, for the entries that are replaced and produced.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

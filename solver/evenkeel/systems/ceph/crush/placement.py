@@ -1,4 +1,4 @@
-"""From placement groups to devices: seeds, CRUSH, upmaps, what is up, and who is primary.
+"""Map placement groups to devices as Ceph does: seeds, CRUSH, upmaps, up sets, primaries.
 
 The steps follow one another as Ceph's do, each a function on arrays::
 

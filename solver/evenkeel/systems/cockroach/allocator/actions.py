@@ -1,4 +1,4 @@
-"""What every range needs first, how urgently, and rules of a cluster beyond CockroachDB's."""
+"""Compute the next action of every range and its priority, and compile rules of a cluster."""
 
 from dataclasses import dataclass
 from functools import cache

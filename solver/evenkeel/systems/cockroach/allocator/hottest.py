@@ -1,4 +1,4 @@
-"""Which partitions load a node most."""
+"""Find the partitions that load a node most."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""From stores, ranges and zone configurations, as CockroachDB speaks of them, to a cluster."""
+"""Build a cluster from the stores, ranges and zone configurations of CockroachDB."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Decide about the lease of one range, from one node's view of the stores and of its requests."""
+"""Choose the leaseholder of one range, from one node's view of stores and requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

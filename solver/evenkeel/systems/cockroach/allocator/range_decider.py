@@ -1,4 +1,4 @@
-"""Range by range: what a store of CockroachDB would do about the ranges that it leads, now.
+"""Emulate the decisions of a CockroachDB store about the ranges that it leads, one by one.
 
 Nothing is applied: the caller (a simulation, a control loop) carries decisions out and reports what
 came of them.

@@ -1,1 +1,1 @@
-"""Apache Helix's placement strategies, placing exactly as the originals do."""
+"""Apache Helix's placement strategies, with results identical to the originals."""

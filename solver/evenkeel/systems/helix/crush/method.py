@@ -5,32 +5,26 @@ delay window, a resource is placed twice: on the active nodes (the live nodes an
 delay window) and on the live nodes alone. Each preference list combines the two results. A list
 fills the slots of its partition from the first; a short list leaves the others empty.
 
-Helix's first automatic strategy: card dealing on a given mapping, blind to zones and weights.
+CRUSH-ed makes CRUSH, or any base strategy, even. The base strategy places every partition as if all
+nodes were live. Replicas of overfull nodes are then dealt, like cards, to the others; each list is
+put into an order that lets all nodes lead about equally often; and replicas on nodes that are not
+live move along a ring. A step that does not converge sends the whole group back to the base
+strategy on the live nodes.
 
-What is where it prefers to be stays; what is elsewhere stays while its node has room; the rest is
-dealt by capacity. The result depends on the mapping it starts from.
+Options repair faults of the original CRUSH-ed and MultiRoundCRUSH. All groups are then dealt
+together, so that no node collects one surplus replica of each. Replicas without room go to the
+least loaded node, and nodes left with too few get some. The ring is walked repeatedly, and a
+partition that still finds no node is left short without affecting its group. Leaders are even over
+all groups. MultiRoundCRUSH works without zones.
 
-Apache Helix, ``AutoRebalanceStrategy``.
-
-CRUSH-ed and MultiRoundCRUSH without the faults of the originals.
-
-All groups are dealt together, so that no node collects one surplus replica of each. Replicas
-without room go to the least loaded node, and nodes left with too few get some. The ring is
-walked repeatedly, and a partition that still finds no node is left short without dragging its group
-along. Leaders are even over all groups. MultiRoundCRUSH works without zones.
-
-CRUSH-ed: CRUSH, or any base strategy, made even.
-
-The base strategy places every partition as if all nodes were live. Overfull nodes then give cards
-up, which are dealt to the others; each list is put into an order that lets all nodes
-lead about equally often; and replicas on nodes that are not live move along a ring. A step that
-does not converge sends the whole group back to the base strategy on the live nodes.
-
-Apache Helix, CRUSH-ed for even distribution; ``AbstractEvenDistributionRebalanceStrategy``.
+The legacy strategy, Helix's first automatic one, deals replicas from a given mapping, blind to
+zones and weights. Replicas on their preferred node stay; others stay while their node has room; the
+rest is dealt by capacity. The result depends on the initial mapping.
 
 References
 ----------
-Apache Helix, ``DelayedAutoRebalancer``.
+Apache Helix, ``DelayedAutoRebalancer``; CRUSH-ed for even distribution,
+``AbstractEvenDistributionRebalanceStrategy``; ``AutoRebalanceStrategy``.
 """
 
 from collections.abc import Callable, Iterable, Sequence

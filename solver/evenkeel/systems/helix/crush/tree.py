@@ -1,27 +1,23 @@
-"""The tree of fault zones and nodes that Helix's CRUSH strategies draw from, and their errors.
+"""Inputs of Helix's CRUSH strategies: the tree of fault zones, Java's hash order, and resources.
 
-Tiers between the fault zone and the node are left out, as in Helix, so zones differ by their value
-alone.
-
-Names with the hashes that Helix makes of them, and the order of Java's collections.
+The tree has fault zones and their nodes. Tiers between the two are left out, as in Helix, so zones
+differ by their value alone.
 
 Helix's results depend on the order of ``HashMap``, ``HashSet``, ``TreeMap`` and
-``Collections.shuffle``. This is the only place that knows it: hashes or seeds go in, permutations
-come out, and everything else works with those.
+``Collections.shuffle``. Only this module computes it: hashes or seeds go in, permutations come out,
+and everything else works with those.
 
+A group is a resource, with its replicas by state and the nodes that it may use. Nodes are in the
+order of their names, as in Helix's controller. A node that is alive, accepts and keeps replicas is
+*live* in Helix; a node that keeps replicas but is not alive or does not accept is offline or
+disabled within its delay window, and *active*; a dead node still counts in the tree; a node that
+evacuates, is removed, or is swapped in beside the one whose place it takes is not in it.
+
+References
+----------
 The Java class library: ``HashMap`` (buckets by ``h ^ h >>> 16``, doubled when more than three
 quarters full), ``Collections.shuffle``, ``java.util.Random`` (48-bit congruential generator),
-``String.compareTo`` (UTF-16 code units).
-
-Resources of Helix, their replicas by state, and the nodes that they may use, from a cluster.
-
-A group is a resource. Nodes stand in the order of their names, as in Helix's controller. A node
-that is alive, accepts and keeps replicas is *live* in Helix; a node that keeps replicas but is not
-alive or does not accept is offline or disabled within its delay window, and *active*; a dead node
-still counts in the tree; a node that evacuates, is removed, or is swapped in beside the one whose
-place it takes is not in it.
-
-Apache Helix, ``StateModelDefinition.getStateCountMap``.
+``String.compareTo`` (UTF-16 code units). Apache Helix, ``StateModelDefinition.getStateCountMap``.
 """
 
 import hashlib

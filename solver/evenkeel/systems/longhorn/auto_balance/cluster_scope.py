@@ -1,4 +1,4 @@
-"""``Longhorn(scope="cluster")``: one plan for all volumes, by space and load.
+"""``Longhorn(scope="cluster")``: balance all volumes in one plan, by space and load.
 
 Longhorn counts the replicas of one volume at a time. Here disks are balanced by their data, by the
 space promised on them, and by any further load of the volumes, while the replicas of each volume

@@ -1,4 +1,4 @@
-"""A Longhorn system laid out for the kernels, with the names and the order of its replicas.
+"""Compile a Longhorn system into arrays for the kernels.
 
 Longhorn draws the names of new replicas at random. Here they are numbered, volume by volume, so
 that a run that is read in again decides as the run itself would have.

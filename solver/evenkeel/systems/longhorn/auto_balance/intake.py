@@ -1,4 +1,4 @@
-"""Hosts, disks, volumes and replicas of Longhorn: validated once, as arrays, and as a cluster.
+"""Validate hosts, disks, volumes and replicas of Longhorn, and build a cluster of them.
 
 A *node* of Evenkeel is a Longhorn disk, a Longhorn node is a *host*: a tier of the topology, below
 the zone. A partition is a volume. Settings are rules. Data without a place in the cluster's arrays

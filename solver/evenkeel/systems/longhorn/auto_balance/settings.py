@@ -1,4 +1,4 @@
-"""Longhorn's settings by the names that its API gives them, and the method's options.
+"""Longhorn's settings under the names of its API, and the options of the method.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Auto-balance step by step: its actions, each explained, until convergence."""
+"""Run auto-balance step by step until convergence, with a reason for each action."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
