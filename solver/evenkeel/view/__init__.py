@@ -1,1 +1,1 @@
-"""Views: what a result looks like to a person, and no decisions."""
+"""Views: render results for people, on terminals, in notebooks, and as pages and plots."""

@@ -1,7 +1,8 @@
-"""Charts of pages: SVG without text of its own, stretched to the page; labels stand beside it.
+"""Draw the charts of HTML pages as SVG.
 
-The only place that draws SVG. What is before and what is after has a panel each and a name, so
-that nothing hangs on a colour; colours are those of the page, in the light, in the dark, on paper.
+Charts have no text of their own and are stretched to the page; labels are HTML beside them. The
+placements before and after have a panel each and a name, so that nothing depends on colour; colours
+are those of the page, in light and dark mode and in print.
 """
 
 from collections.abc import Sequence

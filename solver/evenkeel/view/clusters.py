@@ -1,4 +1,4 @@
-"""What notebooks show of a cluster and of a placement."""
+"""Render a cluster or a placement as HTML for notebooks."""
 
 from dataclasses import fields
 

@@ -1,6 +1,6 @@
-"""HTML: everything is escaped; pieces for notebooks, and pages that need nothing beside them.
+"""Build HTML with all text escaped: fragments for notebooks, and self-contained pages.
 
-Pieces for notebooks have the colours of the page around them.
+Fragments for notebooks have the colours of the surrounding page.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Figures of a command as OpenMetrics text, which Prometheus and its node exporter read."""
+"""Write the figures of a command as OpenMetrics text, which Prometheus reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

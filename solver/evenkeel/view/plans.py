@@ -1,4 +1,4 @@
-"""What is shown of a plan: when what is copied, how safe it is, what cannot be done."""
+"""Render a plan: the times of its copies, its safety, and its blocked moves."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What is shown of a result: its tables, and from them a report, a piece of HTML and a page."""
+"""Render a result as tables, a terminal report, HTML for notebooks and an HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace

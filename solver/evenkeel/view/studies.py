@@ -1,4 +1,4 @@
-"""What is shown of sweeps and frontiers: which loss hurts, and what levelness costs."""
+"""Render sweeps and frontiers as tables, HTML for notebooks and HTML pages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

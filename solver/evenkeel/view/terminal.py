@@ -1,4 +1,4 @@
-"""What a terminal shows: lines and tables below each other, in colour, in grey, or as plain text.
+"""Render lines and tables for a terminal, in colour, in grey, or as plain text.
 
 Bars and histograms are of block characters, readable without colour.
 """

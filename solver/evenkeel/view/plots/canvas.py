@@ -1,4 +1,4 @@
-"""What plots draw on, and what tells series apart: never colour alone, so that grey prints do too.
+"""Axes and styles of plots, whose series can be distinguished without colour.
 
 The colours are those of Okabe and Ito, which colour-blind people can tell apart, in an order in
 which neighbours differ in brightness too.

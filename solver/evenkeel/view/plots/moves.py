@@ -1,4 +1,4 @@
-"""A plot of the moves: how many replicas go from which domain to which."""
+"""Plot how many replicas move from each domain to each other."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Plots of the nodes: how full each is and how much it leads, one by one or by domain."""
+"""Plots of nodes: utilisation and leaders, by node or by domain."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Plots of plans: which copies are under way into which node, and the plans of a frontier."""
+"""Plots of plans: copies in flight into each node, and the points of a frontier."""
 
 from typing import TYPE_CHECKING, Any
 

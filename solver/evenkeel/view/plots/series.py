@@ -1,4 +1,4 @@
-"""Plots of series: methods side by side, figures over time, and how a search went."""
+"""Plots of series: comparisons of methods, figures over time, and the course of a search."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
