@@ -1,4 +1,4 @@
-"""The command ``evenkeel``: what each command does stands in a module of its name."""
+"""The command ``evenkeel``: parse the command line and run one of the commands."""
 
 import atexit
 import gc

@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and how their texts are read."""
+"""Define and parse the arguments that several commands share."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Changes to a cluster before a command looks at it: as if nodes were closed, drained or added."""
+"""Apply hypothetical changes, such as drained or added nodes, before a command runs."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What one repeats: options out of ``evenkeel.toml``, which the command line overrides.
+"""Read default options from ``evenkeel.toml``, which the command line overrides.
 
 A key is an option without its dashes. At the top it is for every command that takes it, in a table
 named like a command for that one. What may be given several times is a list, or a table where it

@@ -1,4 +1,4 @@
-"""The outcome of a command: its exit code, figures or a report, and the files of plans."""
+"""Print the outcome of a command as a report or JSON, write its files, and set its exit code."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Progress shown while a command runs, and Ctrl-C, which stops with the best so far."""
+"""Show progress while a command runs, and stop with the best so far on Ctrl-C."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""``evenkeel check``: count what a placement breaks as it stands, or replay a plan."""
+"""``evenkeel check``: count the violations of a placement, or replay a plan."""
 
 import argparse
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""``evenkeel completion``: what a shell needs to complete commands, options and files."""
+"""``evenkeel completion``: print the completion script of a shell."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""``evenkeel convert``: a cluster in another format, and what that does not hold."""
+"""``evenkeel convert``: write a cluster in another format, and list what is lost."""
 
 import argparse
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""``evenkeel diff``: what has to move to get from one description of a cluster to another."""
+"""``evenkeel diff``: list the moves from one description of a cluster to another."""
 
 import argparse
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""``evenkeel explain``: why the replicas of one partition are where they are."""
+"""``evenkeel explain``: explain why the replicas of a partition are on their nodes."""
 
 import argparse
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""``evenkeel frontier``: how level a cluster can be for how many moves."""
+"""``evenkeel frontier``: compute the trade-off between imbalance and number of moves."""
 
 import argparse
 from typing import TYPE_CHECKING, Any

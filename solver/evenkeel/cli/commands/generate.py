@@ -1,4 +1,4 @@
-"""``evenkeel generate``: write a cluster that was just expanded, made from a seed."""
+"""``evenkeel generate``: generate a newly expanded cluster from a seed and write it."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""``evenkeel plan``: the steps from where replicas are to where they should be, safe at each."""
+"""``evenkeel plan``: compute safe steps from the current placement to the target."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``evenkeel resume``: how far a plan has come, and the rest of it from where everything is."""
+"""``evenkeel resume``: report the progress of a plan, and plan the rest of it."""
 
 import argparse
 from typing import TYPE_CHECKING

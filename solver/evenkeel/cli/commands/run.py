@@ -1,4 +1,4 @@
-"""``evenkeel run``: carries out what the folder of a plan holds."""
+"""``evenkeel run``: execute the plan in a folder."""
 
 import argparse
 import os

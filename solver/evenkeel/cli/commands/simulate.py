@@ -1,4 +1,4 @@
-"""``evenkeel simulate``: what becomes of a cluster as nodes die and come back."""
+"""``evenkeel simulate``: simulate a cluster whose nodes fail and return."""
 
 import argparse
 from typing import TYPE_CHECKING, Any

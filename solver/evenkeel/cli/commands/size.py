@@ -1,4 +1,4 @@
-"""``evenkeel size``: nodes that a forecast takes, nodes that may go, or how far loads may grow."""
+"""``evenkeel size``: find the nodes that a forecast needs, or the headroom for growth."""
 
 import argparse
 import math

@@ -1,4 +1,4 @@
-"""``evenkeel solve``: decide where replicas live, report it, and write the plan."""
+"""``evenkeel solve``: choose the nodes of all replicas, report it, and write the plan."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""``evenkeel sweep``: what is lost with each node or domain, and what would repair it."""
+"""``evenkeel sweep``: evaluate the loss of each node or domain, and its repair."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""``evenkeel versions``: what a bug report should say."""
+"""``evenkeel versions``: print the versions that belong in a bug report."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""``evenkeel warmup``: compile what methods need before anybody waits for it."""
+"""``evenkeel warmup``: compile the kernels of methods ahead of time."""
 
 import argparse
 from collections.abc import Iterator, Mapping
