@@ -1,4 +1,4 @@
-"""The options of the methods: one frozen class for each, and no other switches.
+"""Options of the methods: one frozen class for each method.
 
 >>> import evenkeel as ek
 >>> ek.options.Crushed(base="multiround", repaired=True).base

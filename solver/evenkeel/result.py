@@ -1,4 +1,4 @@
-"""The result of a solve: a placement, what it breaks and moves, and how far from the best it is."""
+"""The result of a solve: its placement, violations, moves and distance to the bounds."""
 
 import typing
 from collections.abc import Callable, Iterator, Mapping

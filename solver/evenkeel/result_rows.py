@@ -1,4 +1,4 @@
-"""The rows of a result: moves, leader changes, replicas without a node; and its tables."""
+"""Rows and tables of a result: moves, leader changes, and replicas without a node."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Session: a cluster kept compiled between changes and solved again at the cost of the change."""
+"""Session: keep a cluster compiled between changes, and solve it again incrementally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What objects of floors below do by floors above: show themselves, and be made of frames."""
+"""Register the displays of objects and the readers of data frames with the model."""
 
 import os
 from functools import partial

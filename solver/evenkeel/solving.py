@@ -1,7 +1,8 @@
-"""One entry for every method: validate, solve, audit, bound.
+"""Solve a cluster with any method: validate, search, audit, bound.
 
-After a node was restarted, others lead what it led until the system elects the preferred replicas.
-The reader of the system flags those that could be elected at once, and a solve elects them.
+After a node was restarted, others lead its partitions until the system elects the preferred
+replicas. The reader of the system flags those that could be elected at once, and a solve elects
+them.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""The installation: its versions, and compiling kernels before they are needed."""
+"""Report the versions of the installation, and compile kernels ahead of time."""

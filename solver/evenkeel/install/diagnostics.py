@@ -1,4 +1,4 @@
-"""The installation: what it runs on, and having its kernels compiled before they are needed."""
+"""Report the versions of the installation, and compile kernels ahead of time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast

@@ -1,4 +1,4 @@
-"""Small clusters, one kind for each method, that take its kernels once through all they do."""
+"""Define small clusters for each method whose solves compile its kernels."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
