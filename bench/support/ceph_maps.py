@@ -1,4 +1,4 @@
-"""Ceph maps of racks, hosts and devices, all alike or not, as Ceph's own tools read them too."""
+"""Ceph maps of racks, hosts and devices of equal or unequal weight, also as crushtool text."""
 
 import itertools
 from functools import cache

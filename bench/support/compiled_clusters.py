@@ -1,4 +1,4 @@
-"""Problems and states to run kernels on: an expanded cluster, or one that is still empty."""
+"""Compiled problems and states on which kernels run, of expanded or empty clusters."""
 
 from functools import cache
 from typing import NamedTuple

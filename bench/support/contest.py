@@ -1,4 +1,4 @@
-"""Timing several functions side by side, so that whatever disturbs one disturbs all."""
+"""Time several functions side by side, so that disturbances affect all alike."""
 
 import gc
 import time

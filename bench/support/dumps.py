@@ -1,4 +1,4 @@
-"""Clusters of 25,000 partitions as Kafka, Helix and Ceph print them: files by name."""
+"""Clusters of 25,000 partitions as the files that Kafka, Helix and Ceph print."""
 
 import json
 from collections.abc import Mapping

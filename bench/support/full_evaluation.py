@@ -1,4 +1,4 @@
-"""A candidate looked at in full: its whole price and every hard rule, whatever one of them says.
+"""Evaluate a candidate in full: its whole cost and every hard rule, without early exit.
 
 A search dismisses most candidates by part of their price (`evenkeel_kernels.cost.annealing`). Here
 nothing is left out, so that what all of it takes can be measured, and be compared with a recount.

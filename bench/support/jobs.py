@@ -1,4 +1,4 @@
-"""The jobs that are measured: from the arrays a user has to the audited result with its bounds."""
+"""The jobs that benchmarks measure, from user arrays to audited results with bounds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

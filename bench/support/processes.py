@@ -1,4 +1,4 @@
-"""Fresh processes: what Python starts with, what it costs, and what it takes."""
+"""Run code in fresh Python processes, and measure the CPU time of child processes."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Machine-reassignment instances to search: generated ones of set B's shapes, and files."""
+"""Machine-reassignment instances for benchmarks: generated like set B, or read from files."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A result beside the best that CP-SAT finds for the same small cluster."""
+"""Compare a result with the best that CP-SAT finds for the same small cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

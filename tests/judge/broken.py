@@ -1,4 +1,4 @@
-"""What a placement breaks: each rule of each partition, group, node and domain, with its amount."""
+"""Count the violations of a placement: each rule per partition, group, node and domain."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

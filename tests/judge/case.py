@@ -1,4 +1,4 @@
-"""A case: a cluster as a user would write it, with goals and limits, and nothing of the library."""
+"""A case: a cluster as a user would write it, with goals and limits, independent of the library."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Families of random clusters: any sort at all, and the kinds on which faults were met."""
+"""Families of random clusters: general ones, and kinds on which faults were found."""
 
 import zlib
 from typing import Any

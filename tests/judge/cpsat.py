@@ -1,4 +1,4 @@
-"""Small clusters in CP-SAT, from the user's input alone: what could be, and how cheaply.
+"""Model small clusters in CP-SAT from the user's input alone, to find their best placements.
 
 A placement is modelled by how many voters and how many other replicas of a partition stand on
 each node, and which node leads it; slots of one role are alike. What soft rules and preferred

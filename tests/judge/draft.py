@@ -1,4 +1,4 @@
-"""A draft of a cluster: what random pieces write on, one after another, until it is a case."""
+"""A draft of a cluster, to which random pieces are added until it is a case."""
 
 import itertools
 from contextvars import ContextVar

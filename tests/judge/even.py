@@ -1,4 +1,4 @@
-"""The sentences of tolerances, tested by themselves: no node may be more than 5 % above the mean.
+"""Check the documented meaning of tolerances: no node is more than 5 % above the mean.
 
 Where all replicas weigh the same, whole ones may force more: the mean rounded up, or what rules
 leave no place for elsewhere. What is forced is found by trying every set of nodes. A node that

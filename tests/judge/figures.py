@@ -1,4 +1,4 @@
-"""How often, over many small clusters, a result was the best that CP-SAT finds."""
+"""Count how often results on many small clusters equal the best that CP-SAT finds."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a result left undone although one step would do it: a replica, a leader, a surplus one."""
+"""Find what a result left undone although a single step would do it."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Sweeps and pipelines over a case: their answers have to keep what a solve has to keep."""
+"""Judge sweeps and pipelines over a case by the requirements on a solve."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A result beside the best: what is counted, in cases where the best is known."""
+"""Test the comparison with the best in cases where the best is known."""
 
 from dataclasses import replace
 

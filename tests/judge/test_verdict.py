@@ -1,4 +1,4 @@
-"""The judge: tampered results are found out, and what it finds in fixed clusters is known."""
+"""Test the judge on tampered results and on fixed clusters with known findings."""
 
 from dataclasses import replace
 from types import SimpleNamespace

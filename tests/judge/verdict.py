@@ -1,4 +1,4 @@
-"""The verdict on a result: what is worse than before, and which claims are false.
+"""The verdict on a result: regressions, and claims that are false.
 
 "Worse" is judged rule by rule and partition by partition (group by group, node by node), never by
 sums that net out. Four readings of the design are taken on purpose:

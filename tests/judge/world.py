@@ -1,4 +1,4 @@
-"""The world of a case: its input read anew, in plain Python, without a line of the library."""
+"""Parse the input of a case in plain Python, without any code of the library."""
 
 import itertools
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Judge Ceph's commands by the rules of the CRUSH map, read from its JSON and from nothing of ours.
+"""Judge Ceph's commands by the rules of the CRUSH map, parsed without the library.
 
 Where CRUSH puts a group is the one thing taken from the library, which golden files hold to Ceph's.
 """

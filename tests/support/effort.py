@@ -1,4 +1,4 @@
-"""How much of a test every run of the suite has, and what waits for ``make test-long``."""
+"""Select the cases of a test that every run of the suite has; others are marked ``long``."""
 
 from collections.abc import Collection, Iterable
 from typing import Any

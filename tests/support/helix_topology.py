@@ -1,4 +1,4 @@
-"""From instance configurations to the two levels that the CRUSH strategies use.
+"""Derive the two levels that the CRUSH strategies use from instance configurations.
 
 References
 ----------

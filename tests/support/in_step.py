@@ -1,4 +1,4 @@
-"""What twins ask of a cluster as they go: a state follows the list of nodes that a twin changes."""
+"""Keep a kernel state in step with the plain lists that a twin changes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Instances to place: a cluster just expanded, some of its nodes dead, others over capacity.
+"""Re-placement instances: an expanded cluster, with some nodes dead and others over capacity.
 
 N nodes in Z zones, of two generations, the second twice as large. A tenth of them is new and empty,
 a few have died, and the rest was filled unevenly. P partitions have R replicas in distinct zones;

@@ -1,4 +1,4 @@
-"""Where the tests find the checkout, and the data they ship."""
+"""Paths of the checkout and of the data that tests use."""
 
 from pathlib import Path
 

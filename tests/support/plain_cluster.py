@@ -1,4 +1,4 @@
-"""A small cluster in which everything has a name, to change one argument at a time."""
+"""A small cluster with names for all objects, of which tests change one argument at a time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Redistribution at one go, without a search that drives it slice by slice."""
+"""Run redistribution to its end, without a search that drives it slice by slice."""
 
 import numpy as np
 from numpy.typing import NDArray

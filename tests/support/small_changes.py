@@ -1,4 +1,4 @@
-"""Small changes to a cluster: what is given, with one thing other than it was."""
+"""Return a cluster with one small change."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Small clusters of eight kinds, whose best placement can be proven; drawn from a seed.
+"""Small random clusters of eight kinds whose best placement can be proven.
 
 At most 30 replicas on 8 nodes each. Every kind has what makes another part of the search wrong.
 """

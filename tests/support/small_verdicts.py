@@ -1,4 +1,4 @@
-"""Whether ``balance`` is within one per cent of a proven best answer."""
+"""Test whether ``balance`` is within one per cent of a proven best answer."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""Methods that answer what a test tells them to."""
+"""Methods that return the answer specified by a test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

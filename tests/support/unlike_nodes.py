@@ -1,4 +1,4 @@
-"""Clusters of unlike nodes that have lost some of them, as WAGED was measured on.
+"""Clusters of unequal nodes that have lost some of them, as in measurements of WAGED.
 
 Three kinds of nodes, which are strong in different dimensions, stand in zones of unlike size. Loads
 differ by group and by partition, each dimension for itself, and one dimension is tight. A level

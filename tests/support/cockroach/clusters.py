@@ -1,4 +1,4 @@
-"""Clusters as CockroachDB has them: hosts with several stores, regions, voters, leases, loads."""
+"""Random CockroachDB clusters: hosts with several stores, regions, voters, leases, loads."""
 
 import numpy as np
 

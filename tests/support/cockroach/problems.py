@@ -1,4 +1,4 @@
-"""Small clusters to decide about: drawn by hypothesis, for the naive twin and for the kernels."""
+"""Small allocator problems of CockroachDB, drawn by hypothesis for twin and kernels."""
 
 from hypothesis import strategies as st
 

@@ -1,1 +1,1 @@
-"""Random dumps of systems, as their tools print them: a module each, and ``dump(draw)`` in it."""
+"""Random dumps of systems, as their tools print them: a module with ``dump(draw)`` for each."""

@@ -1,4 +1,4 @@
-"""Small clusters, each broken in ways that real systems print: what is gone, null, or under way.
+"""Small clusters with a defect that real systems print, such as missing or null values.
 
 A way changes the documents of a healthy cluster and returns the words that its note has to name,
 and the partitions that must stay. ``WAYS`` has them by system and by name.

@@ -1,4 +1,4 @@
-"""Random maps of Ceph: a hierarchy, rules of every kind, pools, and what a broken cluster has."""
+"""Random maps of Ceph: a hierarchy, rules of every kind, pools, and defects."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Random clusters of CockroachDB: ranges in a table, and what there is of nodes, stores, zones."""
+"""Random clusters of CockroachDB: a table of ranges, with or without nodes, stores, zones."""
 
 import csv
 import io

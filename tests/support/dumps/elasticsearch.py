@@ -1,4 +1,4 @@
-"""Random clusters of Elasticsearch: shards in any state, and what there is of the other answers."""
+"""Random clusters of Elasticsearch: shards in any state, with or without other answers."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Answers of NATS servers on JetStream, drawn or as a test needs them."""
+"""Answers of NATS servers on JetStream, random or specified by a test."""
 
 import json
 import random

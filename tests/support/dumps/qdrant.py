@@ -1,4 +1,4 @@
-"""Answers of Qdrant's peers, drawn or as a test needs them."""
+"""Answers of Qdrant's peers, random or specified by a test."""
 
 import json
 import random

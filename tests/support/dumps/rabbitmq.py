@@ -1,4 +1,4 @@
-"""Random clusters of RabbitMQ: queues of all kinds, and what there is of nodes and zones."""
+"""Random clusters of RabbitMQ: queues of all kinds, with or without nodes and zones."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Random rings of Swift: some devices are gone, and the last row may be short."""
+"""Random rings of Swift, with removed devices and short last rows."""
 
 import json
 import random

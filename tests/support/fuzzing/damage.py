@@ -1,4 +1,4 @@
-"""How files are damaged: bytes, values of a text, its structure, the members of an archive."""
+"""Damage files for fuzzing: their bytes, values, structure, or archive members."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""Damaged files are read: each must end in a cluster or in ``InvalidInput``, and soon."""
+"""Read damaged files: each must end in a cluster or in ``InvalidInput``, within a time limit."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""The readers, and files that they read without a fault."""
+"""The readers to fuzz, with valid files for each."""
 
 import gzip
 import io

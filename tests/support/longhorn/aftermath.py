@@ -1,4 +1,4 @@
-"""The cluster that a run of Longhorn's own rule leaves behind."""
+"""Build the cluster that a run of Longhorn's own rule leaves behind."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A Longhorn system as kubectl prints it, and what becomes of it when steps are applied."""
+"""A Longhorn system as kubectl prints it, before and after steps are applied."""
 
 import json
 

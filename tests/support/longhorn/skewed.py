@@ -1,4 +1,4 @@
-"""Longhorn systems out of balance: uneven disks and sizes, an outage gone by, hosts just joined."""
+"""Unbalanced Longhorn systems: uneven disks and sizes, a past outage, newly joined hosts."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Random small Longhorn systems: full disks, broken hosts, ties and duplicates everywhere."""
+"""Random small Longhorn systems with full disks, broken hosts, ties and duplicates."""
 
 import numpy as np
 

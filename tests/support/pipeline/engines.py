@@ -1,4 +1,4 @@
-"""Small clusters, an engine that counts its calls, and workers that take time by a clock."""
+"""Small clusters, an engine that counts its calls, and workers driven by a clock."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

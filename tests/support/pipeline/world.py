@@ -1,4 +1,4 @@
-"""A small cluster to which things happen, for the soak: nodes come and go, loads change.
+"""A small cluster with random events for the soak: nodes fail and return, loads change.
 
 Time passes with every event, so that delay windows open and run out. The world keeps what it takes
 for every partition to be placed: enough zones with nodes that are there, and room on any of them.

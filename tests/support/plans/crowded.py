@@ -1,4 +1,4 @@
-"""Small clusters with little room, and drains that leave no successor, drawn from a seed."""
+"""Random small clusters that are nearly full, with a target or with nodes that drain."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A planner as simple as can be: one replica after another, each as soon as it may."""
+"""A reference planner that moves one replica after another, each as early as possible."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

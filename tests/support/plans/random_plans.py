@@ -1,4 +1,4 @@
-"""Small clusters, targets and plans, drawn from a seed, and plans with one step tampered with."""
+"""Random small clusters, targets and plans, and plans with one step tampered with."""
 
 from dataclasses import replace
 from typing import Any

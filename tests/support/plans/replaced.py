@@ -1,4 +1,4 @@
-"""Partitions whose every replica must go, and hardware that is replaced, drawn from a seed."""
+"""Random partitions whose every replica must move, and clusters whose nodes are replaced."""
 
 from typing import Any
 

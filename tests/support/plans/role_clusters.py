@@ -1,4 +1,4 @@
-"""Clusters of voters and non-voters, with a target in which some trade roles and some move."""
+"""Clusters of voters and non-voters, with targets in which some exchange roles and some move."""
 
 from dataclasses import replace
 

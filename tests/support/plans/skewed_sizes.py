@@ -1,4 +1,4 @@
-"""Clusters whose partitions differ much in size, just expanded, some of their nodes dead."""
+"""Newly expanded clusters with very unequal partition sizes, and some nodes dead."""
 
 from dataclasses import dataclass
 

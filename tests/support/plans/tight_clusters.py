@@ -1,4 +1,4 @@
-"""Full clusters and targets for them: both ends keep every rule, and little is free between."""
+"""Nearly full clusters, and targets that keep every rule."""
 
 from typing import Any
 

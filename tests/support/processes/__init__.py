@@ -1,1 +1,1 @@
-"""Tests: processes of their own, started quickly."""
+"""Start fresh processes quickly for tests."""

@@ -1,4 +1,4 @@
-"""Processes that have imported nothing of ours: forked from one that only has numba at hand.
+"""Fork processes from one that has imported only numba, and nothing of the library.
 
 To load numba takes most of the time of a process that is started for a line of code.
 """

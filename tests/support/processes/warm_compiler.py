@@ -1,4 +1,4 @@
-"""Importing this leaves numba loaded and used once: a first compilation reads all that it knows."""
+"""Import numba and compile one function, so that later compilations start fast."""
 
 import numba
 

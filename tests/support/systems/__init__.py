@@ -1,1 +1,1 @@
-"""Systems as small as can be: programs that stand in for their tools and keep a state in JSON."""
+"""Stand-ins of systems: minimal programs that replace their tools and keep state in JSON."""

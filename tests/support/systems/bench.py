@@ -1,4 +1,4 @@
-"""A place in which ``run.sh`` of a folder runs against the stand-in of a system."""
+"""A folder in which ``run.sh`` of a plan runs against the stand-in of a system."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""``ceph``, as far as a run calls it: ``ceph.py ceph ARGUMENT...``."""
+"""Stand-in of ``ceph`` for runs of plans: ``ceph.py ceph ARGUMENT...``."""
 
 # ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""``cockroach``, as far as a run calls it: ``cockroach.py cockroach ARGUMENT...``."""
+"""Stand-in of ``cockroach`` for runs of plans: ``cockroach.py cockroach ARGUMENT...``."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""Elasticsearch behind ``curl``, as far as a run asks it: ``elasticsearch.py curl ...``."""
+"""Stand-in of Elasticsearch behind ``curl`` for runs of plans: ``elasticsearch.py curl ...``."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""Helix behind ``curl`` and ``helix-admin.sh``, as far as a run calls it."""
+"""Stand-in of Helix behind ``curl`` and ``helix-admin.sh`` for runs of plans."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""Kafka's tools, as far as a run calls them: ``kafka.py TOOL ARGUMENT...``."""
+"""Stand-in of Kafka's tools for runs of plans: ``kafka.py TOOL ARGUMENT...``."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

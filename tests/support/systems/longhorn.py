@@ -1,4 +1,4 @@
-"""``kubectl`` of Longhorn, as far as a run calls it: ``longhorn.py kubectl ARGUMENT...``."""
+"""Stand-in of Longhorn's ``kubectl`` for runs of plans: ``longhorn.py kubectl ARGUMENT...``."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""The ``nats`` tool, as far as a run calls it, with the servers behind it: ``nats.py nats ...``."""
+"""Stand-in of the ``nats`` tool and its servers for runs of plans: ``nats.py nats ...``."""
 
 # ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 

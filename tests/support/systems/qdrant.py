@@ -1,4 +1,4 @@
-"""Qdrant behind ``curl``, as far as a run asks it: ``qdrant.py curl ...``."""
+"""Stand-in of Qdrant behind ``curl`` for runs of plans: ``qdrant.py curl ...``."""
 
 # ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 

@@ -1,4 +1,4 @@
-"""RabbitMQ's tools, as far as a run calls them: ``rabbitmq.py TOOL ARGUMENT...``."""
+"""Stand-in of RabbitMQ's tools for runs of plans: ``rabbitmq.py TOOL ARGUMENT...``."""
 
 # ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
 

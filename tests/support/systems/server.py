@@ -1,4 +1,4 @@
-"""Runs the command ``evenkeel`` for those who call, each in a fork of a process that has it loaded.
+"""Server that runs each call of ``evenkeel`` in a fork of a process that has it imported.
 
 Starting Python with all that a run needs takes longer than most runs.
 """

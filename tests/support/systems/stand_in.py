@@ -1,4 +1,4 @@
-"""What every stand-in has: its state, read as a call begins, and a record of what changed it."""
+"""Base of all stand-ins: state read at the start of a call, and a record of its changes."""
 
 # ruff: noqa: PTH123 (it starts without the site, and in a hurry)
 

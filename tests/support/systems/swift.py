@@ -1,4 +1,4 @@
-"""What an installation of Swift brings along: handing out rings, and waiting for replication."""
+"""Stand-in of the scripts of a Swift installation: distribute rings, await replication."""
 
 import gzip
 import os

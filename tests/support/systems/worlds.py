@@ -1,4 +1,4 @@
-"""A skewed cluster of each system behind stand-ins of its tools, read as its users read it."""
+"""Skewed clusters of each system behind stand-ins of its tools, read as users read them."""
 
 import gzip
 import json
