@@ -21,8 +21,10 @@ from evenkeel.methods.balance import balance
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.session import HeldCluster
 from evenkeel.studies.fan_out import Failure, Shared, fan_out
-from evenkeel.studies.scenario import changed, survival
+from evenkeel.studies.scenario import Study, changed, survival
+from evenkeel.studies.sweep import play
 from tests.support.clusters import assert_equal, clusters
 from tests.support.effort import share_of_examples
 from tests.support.instances import as_cluster, generate
@@ -405,6 +407,21 @@ def test_a_callback_hears_how_far_it_is_and_may_end_it(cluster, swept, workers):
     assert ran.sum() >= 4
     assert np.array_equal(found.moves[ran], swept.moves[ran])
     assert found.worst(99)[-1].status == "not run"
+
+
+@pytest.mark.parametrize("workers", [None, ThreadPoolExecutor])
+def test_an_answer_may_end_it(cluster, swept, workers):
+    study = Study(HeldCluster(cluster), "balance", {"goals": GOALS})
+    ends = swept.results[3]
+
+    def is_last(one):
+        return one is not None and one.moves == ends.moves and one.bytes_moved == ends.bytes_moved
+
+    executor = None if workers is None else workers(1)
+    found = play(study, swept.now, swept.changes, executor, ends=is_last)
+    if workers is None:
+        assert found.status[4:] == ("not run",) * (len(swept.names) - 4)
+    assert np.array_equal(found.moves[:4], swept.moves[:4]) and not found.complete
 
 
 def test_an_error_of_the_callback_is_the_callers(cluster):

@@ -1,4 +1,4 @@
-"""Run one task on many items with any executor, and return the answers in order.
+"""Fan out: the same task on many items, over any executor, with the answers in order.
 
 Threads share what all tasks read, and each other process unpacks it once: a pool of processes
 from a file, and others, such as the workers of Dask, from bytes that travel with every batch.
@@ -168,8 +168,9 @@ def fan_out(
     executor: Executor | None = None,
     callback: Callable[[int, int], object] | None = None,
     together: Together[Common, Item, Answer] | None = None,
+    ends: Callable[[Answer | Failure | None], bool] = lambda _: False,
 ) -> list[Answer | Failure | None]:
-    """Call a task on every item, whatever becomes of the others.
+    """Call a task on every item, whatever becomes of the others, until an answer ``ends`` it.
 
     What is done ``together`` is left out: it answers the first items that it is given, one at
     least, and None for what is the task's.
@@ -178,17 +179,19 @@ def fan_out(
     answers: list[Answer | Failure | None] = [None] * len(items)
     done = 0
 
-    def report(count: int) -> None:
+    def report(places: range) -> None:
         nonlocal done
-        done += count
+        done += len(places)
         if callback is not None:
             callback(done, len(items))
+        if any(map(ends, answers[places.start : places.stop])):
+            raise StopIteration
 
     try:
         if executor is None:
             for i, answer in enumerate(job.answers(common, items)):
                 answers[i] = answer
-                report(1)
+                report(range(i, i + 1))
         else:
             with _sharing(executor, common) as shared:
                 _in_batches(job, shared, items, executor, answers, report)
@@ -216,7 +219,7 @@ def _in_batches(
     items: Sequence[Any],
     executor: Executor,
     answers: list[Any],
-    report: Callable[[int], None],
+    report: Callable[[range], None],
 ) -> None:
     """Hand out batches, and collect their answers as they end."""
     halt = _Halt()
@@ -234,7 +237,7 @@ def _in_batches(
         for future in as_completed(begun):
             if not _collect(future, begun[future], answers):
                 raise KeyboardInterrupt  # it reached a worker
-            report(len(begun[future]))
+            report(begun[future])
     except BaseException:
         halt.event.set()
         wait([future for future in begun if not future.cancel()], timeout=GRACE)

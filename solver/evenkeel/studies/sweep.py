@@ -1,4 +1,4 @@
-"""Evaluate many scenarios on one cluster: the effect of each, and the moves that repair it."""
+"""The sweep: one scenario after another, what each does to the cluster, and what repairs it."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ from evenkeel.model.runtime.table import Table
 from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
 from evenkeel.result import Result
 from evenkeel.session import HeldCluster
-from evenkeel.studies.fan_out import fan_out
+from evenkeel.studies.fan_out import Failure, fan_out
 from evenkeel.studies.scenario import (
     Asked,
     Row,
@@ -427,9 +427,22 @@ def sweep(
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()
+    return replace(play(study, now, changes, executor, callback), cluster=cluster)
+
+
+def play(
+    study: Study,
+    now: ScenarioResult,
+    changes: Sequence[Changes],
+    executor: Executor | None = None,
+    callback: Callable[[int, int], object] | None = None,
+    ends: Callable[[ScenarioResult | Failure | None], bool] = lambda _: False,
+) -> Sweep:
+    """Play one scenario after another, until one ``ends`` it."""
+    cluster, method, asked = study.held.cluster, study.method, study.asked
     began = time.perf_counter()
     log_event(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
-    answers = fan_out(result_of, study, changes, executor, callback, together=loss_results)
+    answers = fan_out(result_of, study, changes, executor, callback, loss_results, ends)
     results = tuple(
         unknown_result(cluster, one) if not isinstance(one, ScenarioResult) else one
         for one in answers
