@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 import evenkeel as ek
 from tests.studies.growth.oracle import Small, survives
 from tests.support.effort import mostly_long
+from tests.support.instances import as_cluster, generate
 
 LOSSES = ("", "node", "zone")
 
@@ -152,6 +153,37 @@ def test_where_every_node_stays_none_may_go(kept, survive):
     found = ek.size(cluster, shrink=True, survive=survive, recover=False)
     assert found.status in ("optimal", "infeasible")
     assert len(found.must_stay) == 3 or found.status == "infeasible"
+
+
+def test_where_no_attempt_fits_all_nodes_do():
+    """Each partition has one node that it may stand on, of which the needs count but a few."""
+    n = 50
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * n, load=[[1.0]] * n, placement=[[p] for p in range(n)],
+        forbidden=[(p, node) for p in range(n) for node in range(n) if node != p],
+    )  # fmt: skip
+    found = ek.size(cluster, shrink=True)
+    assert (found.status, found.price, found.leaving) == ("feasible", float(n), ())
+
+
+@pytest.mark.parametrize(
+    ("shape", "full", "words", "most"),
+    [
+        ((384, 32, 3), 0.63, {"survive": "node"}, 0),
+        ((867, 40, 5), 0.6, {"survive": "rack"}, 1),
+        ((5_000, 300, 10), 0.4, {"survive": "zone", "at_most": 0.9}, 1),
+    ],
+)
+def test_large_clusters_come_close_to_the_bound(shape, full, words, most):
+    cluster = as_cluster(generate(*shape, seed=1, util=full, frac_dead=0.01))
+    words = {"at_most": 0.85} | words
+    found, again = (ek.size(cluster, shrink=True, **words) for _ in range(2))
+    assert found.price - found.price_at_least <= most
+    assert found.result.audit.hard == 0 and found.losses.fits.all()
+    assert not np.isin(
+        found.cluster.placement.node, [cluster.nodes.names.index(one.node) for one in found.leaving]
+    ).any()
+    assert np.array_equal(found.cluster.placement.node, again.cluster.placement.node)
 
 
 @pytest.mark.parametrize("size", [1e-4, 1e-8, 1e-308])

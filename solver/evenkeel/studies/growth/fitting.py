@@ -17,16 +17,32 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, check_goals
 from evenkeel.model.limits import Limits, check_limits
+from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import items_of, read_only
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.result import Result
+from evenkeel.session import HeldCluster
 from evenkeel.solving import solve
 from evenkeel.studies.growth.forecast import Factor, read_shares
-from evenkeel.studies.scenario import PAIRS, changed, read_scenarios
-from evenkeel.studies.sweep import Sweep, sweep
+from evenkeel.studies.scenario import (
+    PAIRS,
+    ScenarioResult,
+    Study,
+    changed,
+    read_scenarios,
+    result_now,
+)
+from evenkeel.studies.sweep import Sweep, play
 
 SECONDS = 0.5
 """What CP-SAT may take where it decides, in deterministic seconds."""
+
+STEP, STEP_PER_PARTITION = 1_000_000, 30
+"""Work of a step, at least and for each partition: a few rounds of relief, after which it goes on
+better from there anew."""
+
+MUCH_LESS = 2 / 3
+"""Part of the broken rules that a step may leave, for another one to follow."""
 
 ROUNDING = 1e-9
 """Share of a capacity by which a load may exceed it."""
@@ -143,15 +159,18 @@ def _several(text: str) -> int:
     return 2 if text.endswith(PAIRS) else 1
 
 
-def fitted(cluster: Cluster, terms: Terms) -> Fit:
-    """Place everything, and lose what may be lost; level where less does not do."""
+def fitted(cluster: Cluster, terms: Terms, start: Placement | None = None) -> Fit:
+    """Place everything, and lose what may be lost; level where less does not do.
+
+    With a ``start``, from there, and in steps: each goes on from where the last one ended.
+    """
     filled = filled_to(cluster, terms.at_most)
     small = 0 < size_of(cluster) <= terms.decided
+    if small or terms.goals is not None or terms.limits is not None:
+        start = None
     best = None
     for goals in (ANY, LEVEL) if terms.goals is None else (terms.goals,):
-        result = solve(
-            filled, goals=goals, limits=terms.limits, time_limit=terms.time_limit, seed=terms.seed
-        )
+        result = _placed(filled, goals, terms, start)
         if missed := _what_is_missed(result, terms):
             cause: Cause = "impossible" if result.status == "infeasible" else "search"
             fit = Fit(result, None, cause, missed)
@@ -159,7 +178,10 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
             fit = _bearing(cluster, result, terms, LEVEL if goals == LEVEL else ANY)
         if fit.cause != "search":
             return fit
-        best = fit if best is None or best.losses is None else best
+        best = best or fit
+        if missed:
+            break
+        start = start and result.placement
     assert best is not None
     asked = ANY if terms.goals is None else terms.goals
     proves = asked.floor is None and asked.disks is None and not asked.soft_yield
@@ -173,18 +195,37 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
     return _bearing(cluster, result, terms, ANY, "exact" if terms.recover else "balance")
 
 
+def _placed(cluster: Cluster, goals: Goals, terms: Terms, start: Placement | None) -> Result:
+    """Place everything; from a start, in steps, as long as each leaves much less broken."""
+    work = max(STEP, STEP_PER_PARTITION * len(cluster.partitions)) if start is not None else None
+    most = np.inf
+    while True:
+        result = solve(
+            cluster, goals=goals, limits=terms.limits, start=start, time_limit=terms.time_limit,
+            work_limit=work, seed=terms.seed,
+        )  # fmt: skip
+        goes_on = result.status == "partial" and result.stop_reason in ("work", "exhausted")
+        if work is None or not goes_on or result.audit.hard > most:
+            return result
+        start, most = result.placement, MUCH_LESS * result.audit.hard
+
+
 def _bearing(
     cluster: Cluster, result: Result, terms: Terms, goals: Goals, method: MethodName = "balance"
 ) -> Fit:
     """Lose what may be lost of what was placed."""
     if not terms.survive:
         return Fit(result, None, "", "")
-    stands = cluster.with_placement(replace(result.placement))
-    found = sweep(
-        filled_to(stands, terms.after_loss), terms.survive, method=method, goals=goals,
-        options=Exact(largest=terms.decided, effort=SECONDS) if method == "exact" else None,
-        limits=None if terms.recover else Limits(moves=0), seed=terms.seed,
-        time_limit=terms.time_limit,
+    stands = filled_to(cluster.with_placement(replace(result.placement)), terms.after_loss)
+    changes = read_scenarios(FaultList(), stands, terms.survive)
+    study = Study(HeldCluster(stands), method, {
+        "goals": goals, "seed": terms.seed, "time_limit": terms.time_limit,
+        "options": Exact(largest=terms.decided, effort=SECONDS) if method == "exact" else None,
+        "limits": None if terms.recover else Limits(moves=0),
+    })  # fmt: skip
+    found = play(
+        study, result_now(study, changes), changes,
+        ends=lambda one: terms.recover and not (isinstance(one, ScenarioResult) and one.fits),
     )  # fmt: skip
     return Fit(result, found, *_not_borne(found, terms))
 

@@ -17,7 +17,7 @@ from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
-from evenkeel.model.placement import Flag
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_number
@@ -209,11 +209,14 @@ def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
 
 logger = logging.getLogger("evenkeel.size")
 
-SLACKS = (0.0, 0.0, 0.01, 0.04, 0.12, 0.3, 0.64)
+SLACKS = (0.0, 0.005, 0.02, 0.06, 0.16, 0.36, 0.64)
 """How much more than is proven to be needed is asked for, attempt by attempt, until one fits."""
 
 AGAIN = 4
 """Further attempts to find something cheaper than what fits."""
+
+MANY = 20_000
+"""Replicas beyond which each is so small that only the room counts, not which nodes have it."""
 
 PROOFS = 12
 """Attempts that are proven to be in vain before more is asked for."""
@@ -491,6 +494,9 @@ class _Search:
     too_few: list[NDArray[np.int64]] = field(default_factory=list)
     impossible: list[NDArray[np.int64]] = field(default_factory=list)
     best: tuple[NDArray[np.int64], Fit] | None = None
+    # where the last trial ended that did not fit, from which relief goes on: what fitted has no
+    # room for what has to leave; None where trials differ in their nodes
+    start: Placement | None = None
     why: str = ""
     cause: Cause = ""
 
@@ -529,7 +535,7 @@ class _Search:
             lambda count: grown.drain(stock.leaving(count)) if (count < limit).any() else grown,
             stock.prices, terms, rows, shortages, limit, limit.copy(),
             {"leaves": [stock.leaves[one] for one in stock.members], "budget": stock.budget},
-            _more_is_no_worse(grown) and terms.limits is None,
+            _more_is_no_worse(grown) and terms.limits is None, start=grown.placement,
         )  # fmt: skip
         return search, stock
 
@@ -554,7 +560,7 @@ class _Search:
             if found.count is None and (self.most < self.limit).any():
                 self._allow_more(self.most < self.limit)
                 continue
-            if found.count is None and "leaves" in self.choice:
+            if "leaves" in self.choice and (found.count is None or slack == SLACKS[-1]):
                 return (below, slack) if self._fits(self.limit) else None
             if found.count is None or found.count.sum() > LARGEST:
                 self.why = self.why or f"it takes more than {LARGEST:,} nodes"
@@ -571,15 +577,18 @@ class _Search:
 
     def _cheaper(self, low: float, high: float) -> None:
         """Look for what is cheaper between what was asked for in vain and what fits."""
-        asked = low
+        asked, many = (low + high) / 2.0, self.start is not None and len(self.start.node) > MANY
         for _ in range(AGAIN):
             if self._price_of_best <= self.at_least * (1.0 + NEARLY):
                 return
             assert self.best is not None
             found = self._cheapest(asked, self.too_few, self.best[0])
-            if found.count is None and asked == low:
-                return
-            if found.count is None or self._fits(found.count):
+            if found.count is None:
+                if asked == low or (low > 0.0 and many):
+                    return
+                high, asked = asked, low
+                continue
+            if self._fits(found.count):
                 high = asked
             else:
                 low = asked
@@ -601,7 +610,8 @@ class _Search:
 
     def _fits(self, count: NDArray[np.int64]) -> bool:
         """Try whether so many nodes are enough, and note what came of it."""
-        fit = fitted(self.trial(count), self.terms)
+        start = self.start if (count < self.limit).any() else None
+        fit = fitted(self.trial(count), self.terms, start)
         log_event(
             logger, "tried", logging.DEBUG, nodes=int(count.sum()), price=self._price(count),
             fits=not fit.cause, why=fit.why,
@@ -610,6 +620,7 @@ class _Search:
             self.best = count, fit
             return True
         self.why, self.cause = fit.why, fit.cause
+        self.start = self.start and fit.result.placement
         self.too_few.append(count)
         if fit.cause == "impossible" and self.monotone:
             self.impossible.append(count)
