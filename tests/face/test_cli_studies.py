@@ -91,3 +91,16 @@ def test_a_method_of_another_system_says_so(method, system, capsys):
     assert main(["solve", described, "--method", method, "-q"]) == 2
     told = capsys.readouterr().err
     assert f"what was read from {system}, and this is of kafka; balance takes any cluster" in told
+
+
+def test_a_sweep_has_the_goals_that_are_usual_for_the_system(tmp_path, capsys):
+    lines = [f"\tTopic: t\tPartition: {p}\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n" for p in range(4)]
+    lines += ["\tTopic: t\tPartition: 4\tLeader: 3\tReplicas: 3,1\tIsr: 3,1\n"]
+    described = tmp_path / "described.txt"
+    described.write_text("Topic: t\tPartitionCount: 5\tReplicationFactor: 2\tConfigs: \n")
+    with described.open("a") as file:
+        file.writelines(lines)
+    main(["sweep", str(described)])
+    assert "as usual for kafka" in capsys.readouterr().err
+    main(["sweep", str(described), "--level", "none", "--leaders", "none"])
+    assert "as usual" not in capsys.readouterr().err

@@ -9,13 +9,12 @@ from evenkeel.cli.arguments import (
     add_files,
     add_output,
     add_solving,
-    goals_of,
     limits_of,
     options_of,
 )
 from evenkeel.cli.changes import add_changes
 from evenkeel.cli.commands.plan import throttle_from, throttle_of
-from evenkeel.cli.commands.solve import read_cluster
+from evenkeel.cli.commands.solve import as_usual, read_cluster
 from evenkeel.cli.output import (
     BROKEN,
     DONE,
@@ -85,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments.files, [arguments.table, arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
+        method, goals = as_usual(cluster.down(cluster.nodes.names[:1]), arguments)
 
         def report_progress(done: int, of: int) -> None:
             waiting.doing(f"{done:,} of {of:,} scenarios")
@@ -92,10 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
                 raise StopIteration
 
         found = sweep(
-            cluster, arguments.lose or ["node"], method=arguments.method, callback=report_progress,
+            cluster, arguments.lose or ["node"], method=method, callback=report_progress,
             recovery=throttle_from(arguments.throttle) if arguments.throttle else None,
             protocol=arguments.protocol,
-            goals=goals_of(arguments), limits=limits_of(arguments), options=options_of(arguments),
+            goals=goals, limits=limits_of(arguments), options=options_of(arguments),
             time_limit=arguments.time_limit, work_limit=arguments.work_limit, seed=arguments.seed,
         )  # fmt: skip
         waiting.doing("writing")
