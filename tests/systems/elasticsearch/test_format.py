@@ -108,6 +108,8 @@ class TestReading:
         given = settings(cluster__routing__allocation__disk__watermark__low=told)
         cluster = registry.read(text([shard()]), text(rows), given)
         assert np.allclose(cluster.nodes.capacity[0, 1], room * GB)
+        notes = "; ".join(registry.find("elasticsearch").left_out(cluster))
+        assert f"of what shards may fill up to the low one, {told}, not of the whole" in notes
 
     @pytest.mark.parametrize("told", [{}, {"zone": ["x", "x", "y"]}])
     def test_attributes_name_nodes_beside_those_of_awareness(self, told):

@@ -454,9 +454,14 @@ def _note(
     above: NDArray[np.bool_],
     flooded: Sequence[str],
 ) -> None:
-    """Note the nodes above a watermark, and the effect."""
+    """Note what room of disks is, the nodes above a watermark, and the effect."""
+    mark = found.cluster.get(f"{WATERMARK}.low", ("", USUAL["low"]))[1]
+    if disks and is_true(found.cluster, f"{SETTINGS}threshold_enabled", True):
+        found.notes.add(
+            f"watermarks: percentages of disk are of what shards may fill up to the low one, "
+            f"{printable(str(mark))}, not of the whole disk"
+        )
     if above.any():
-        mark = found.cluster.get(f"{WATERMARK}.low", ("", USUAL["low"]))[1]
         full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]
         found.notes.add(
             f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
