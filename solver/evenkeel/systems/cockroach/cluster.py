@@ -571,7 +571,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             "no node status: stores count as live, and those without replicas are not known; add "
             "cockroach node status --all"
         )
-    notes = (*found.notes, *wanted.why, *_about_disks(cluster))
+    notes = (*found.notes, *wanted.why, *_about_disks(cluster), *_about_voters(cluster))
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
     return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
 
@@ -625,6 +625,23 @@ def _about_disks(cluster: Cluster) -> Iterator[str]:
         yield (
             f"of {counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
             f"full ({some_of(names, str, MOST_NAMED)}): replicas only leave them"
+        )
+
+
+def _about_voters(cluster: Cluster) -> Iterator[str]:
+    """Say which ranges have all replicas, but not as many voters among them as zones want."""
+    placement, parts = cluster.placement, cluster.partitions
+    some = placement.node >= 0
+    whole, voters = (
+        np.bincount(placement.owner[which], minlength=len(parts))
+        for which in (some, some & (placement.role == Role.VOTER))
+    )
+    if len(other := np.flatnonzero((whole == parts.replicas) & (voters != parts.voters))):
+        named = [f"{parts.names[p]}: {voters[p]}, not {parts.voters[p]}" for p in other.tolist()]
+        yield (
+            f"other numbers of voters than zones want of {counted(len(other), 'range')} "
+            f"({some_of(named, str, MOST_NAMED)}): CockroachDB changes which replicas vote by "
+            "itself; no rule counts it"
         )
 
 
