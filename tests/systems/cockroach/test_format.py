@@ -97,6 +97,27 @@ def as_records(file):
 
 class TestReading:
     @pytest.mark.parametrize(
+        ("locality", "tiers"),
+        [
+            ({"az": "b", "region": "us"}, ("region", "az")),
+            ({"rack": "1", "dc": "x", "cloud": "c"}, ("cloud", "dc", "rack")),
+            ({"tiers": [{"key": "az", "value": "b"}, {"key": "region", "value": "u"}]},
+             ("az", "region")),
+            ({"floor": "b", "building": "us"}, ("floor", "building")),
+        ],
+    )  # fmt: skip
+    def test_tiers_that_an_object_names_are_widest_first(self, locality, tiers):
+        nodes = [
+            {"id": n, "address": f"r{n}", "is_live": True, "locality": json.dumps(locality)}
+            for n in (1, 2)
+        ]
+        rows = b"start_key,end_key,range_id,replicas,lease_holder\na,b,41,{1},1\n"
+        cluster = registry.read(rows, json.dumps(nodes).encode(), format="cockroach")
+        assert cluster.topology.tiers[: len(tiers)] == tiers
+        notes = "; ".join(registry.find("cockroach").left_out(cluster))
+        assert ("how wide building, floor is" in notes) == ("floor" in tiers)
+
+    @pytest.mark.parametrize(
         ("counts", "noted"),
         [("5", False), ("5, num_voters = 3", True), ("3", False)],  # surplus is a violation
     )

@@ -429,6 +429,12 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 PAIR = re.compile(r'(?:"key"\s*:\s*)?"([^"]*)"(?:\s*,\s*"value")?\s*:\s*"([^"]*)"')
 """A tier of a locality in JSON, and its value."""
 
+WIDEST_FIRST = {
+    "cloud": 0, "provider": 0, "country": 1, "region": 2, "az": 3, "zone": 3,
+    "availability-zone": 3, "dc": 4, "datacenter": 4, "rack": 5, "host": 6,
+}  # fmt: skip
+"""The usual order of tiers: an object of JSON has none, and a database sorts its keys."""
+
 NO_NODE = ("", "0", "NULL")
 STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
@@ -885,6 +891,14 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 found.faults.add(status.at(row, "id"), node, "is already there")
             seen.add(node)
             known.setdefault(node, {}).update({name: own[row] for name, own in cells.items()})
+    mapped = [own.get("locality", "") for own in known.values()]
+    tiers = {tier for one in mapped if one.startswith("{") and '"tiers"' not in one
+             for tier, _ in PAIR.findall(one)}  # fmt: skip
+    if len(tiers) > 1 and (unknown := sorted(tiers - {*WIDEST_FIRST})):
+        found.notes.add(
+            "localities as objects of JSON, which have no order: their tiers count widest first as "
+            f"listed, since it is not known how wide {some_of(unknown, printable, MOST_NAMED)} is"
+        )
     hosts = {
         node: _Store(
             node,
@@ -914,7 +928,10 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
 def _locality(cell: str) -> str:
     """Return a locality as ``region=us,az=b``, also where JSON lists its tiers or maps them."""
     if cell.startswith("{"):
-        return ",".join(f"{tier}={value}" for tier, value in PAIR.findall(cell))
+        pairs = PAIR.findall(cell)
+        if '"tiers"' not in cell and all(tier in WIDEST_FIRST for tier, _ in pairs):
+            pairs.sort(key=lambda pair: WIDEST_FIRST[pair[0]])
+        return ",".join(f"{tier}={value}" for tier, value in pairs)
     return "" if cell.upper() == "NULL" else cell
 
 
