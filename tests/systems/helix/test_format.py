@@ -369,6 +369,21 @@ class TestBrokenClusters:
         assert cluster.nodes.keeps.tolist() == [True, True]
         assert f"{needed} of b" in notes
 
+    def test_who_is_swapped_out_is_assigned_to_until_the_swap_is_complete(self):
+        told = {
+            "TOPOLOGY_AWARE_ENABLED": "true",
+            "TOPOLOGY": "/zone/host",
+            "FAULT_ZONE_TYPE": "zone",
+        }
+        nodes = [
+            instance("a", DOMAIN="zone=1,host=x", INSTANCE_OPERATION="SWAP_OUT"),
+            instance("b", DOMAIN="zone=1,host=x", INSTANCE_OPERATION="SWAP_IN"),
+        ]
+        cluster, notes = read_with_notes(ideal(), record("C", told), *nodes)
+        assert cluster.nodes.accepts.tolist() == [True, False]
+        assert cluster.nodes.stands_for.tolist() == [-1, 0]
+        assert "operation" not in notes and "Helix mirrors them" in notes
+
     @pytest.mark.parametrize("one", ["REPLACE", "SWAP_IN"])
     def test_an_operation_that_nobody_knows_and_a_swap_for_nobody(self, one):
         nodes = [instance("a"), instance("b", INSTANCE_OPERATION=one)]

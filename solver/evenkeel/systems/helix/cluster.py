@@ -144,9 +144,11 @@ def _leave_out_mirrored(
         for partition, row in one.rows.items():
             mirrored = {node for node in row.nodes if place.get(node) in row.nodes}
             if mirrored:
-                held = zip(row.nodes, row.states, strict=True)
-                kept = [it for it in held if it[0] not in mirrored]
-                one.rows[partition] = Row([node for node, _ in kept], [own for _, own in kept])
+                held = zip(row.nodes, row.states, strict=bool(row.states))
+                one.rows[partition] = Row(
+                    [node for node in row.nodes if node not in mirrored],
+                    [own for node, own in held if node not in mirrored],
+                )
                 records.notes.add(MIRRORED, *sorted(mirrored))
 
 

@@ -149,6 +149,7 @@ STATES: dict[str, dict[str, bool]] = {
     "DISABLE": {"alive": False},
     "EVACUATE": {"accepts": False, "keeps": False},
     "SWAP_IN": {"accepts": False},
+    "SWAP_OUT": {},  # of releases before 1.4: it is assigned to until the swap is complete
     "UNKNOWN": {"alive": False, "gone": True},
     OTHER: {"accepts": False},
 }
