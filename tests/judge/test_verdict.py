@@ -39,11 +39,18 @@ def test_nodes_that_are_down_and_keep_take_no_share_but_what_may_stay(seed):
 
 
 KEPT = [
+    ("whole_loads", 3018762),
     ("whole_loads", 3034083),
     ("whole_loads", 3044546),
     ("whole_loads", 3050074),
+    ("whole_loads", 3053985),
+    ("whole_loads", 3063649),
     ("whole_loads", 3100075),
+    ("whole_loads", 3200260),
+    ("whole_loads", 3200682),
     ("holders", 3200235),
+    ("holders", 3200700),
+    ("holders", 3201258),
 ]
 
 

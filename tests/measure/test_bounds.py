@@ -294,6 +294,41 @@ def test_replicas_that_endless_nodes_may_not_hold_are_divided_among_the_others()
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("keeper", [8.0, np.inf])
+@pytest.mark.parametrize("state", ["alive", "accepts"])
+def test_what_nodes_that_accept_nothing_do_not_keep_is_forced_into_the_others(state, keeper):
+    """Two of four keep one there; the endless node takes one of each."""
+    cluster = Cluster.from_arrays(
+        capacity=[[np.inf], [keeper], [8.0]],
+        load=[[1.0]] * 4,
+        placement=[[0, 1], [0, 1], [0, 2], [0, 2]],
+        keeps=[True] * 3,
+        **{state: [True, False, True]},
+    )
+    assert bounds(cluster, Goals(level=0.0)).target[2, 0] == 2.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_endless_nodes_for_few_replicas_are_in_the_part_that_is_forced():
+    cluster = Cluster.from_arrays(
+        capacity=[[np.inf], [np.inf], [8.0], [8.0]],
+        load=[[1.0]] * 6,
+        max_replicas=[-1, 2, -1, -1],
+        replicas=2,
+    )
+    assert bounds(cluster, Goals(level=0.0)).target[2:, 0].tolist() == [2.0, 2.0]
+
+
+def test_nodes_that_are_down_keep_what_fits_and_lets_a_partition_be_led():
+    """Of 8 replicas there, 2 may stay on the small node, and one of each partition has to leave."""
+    cluster = Cluster.from_arrays(
+        capacity=[[2.0], [9.0], [8.0], [8.0]], load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+        alive=[False, False, True, True], keeps=[True] * 4,
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.0)).even[2:, 0].tolist() == [0.25, 0.25]
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("unit", [1.0, 0.1, 2.0**40])
 @pytest.mark.parametrize(
     ("state", "even", "target"),

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.loads import absent_keepers, has_leaders
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -54,6 +55,19 @@ def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
         ):
             may_pile &= (binding.amount == NONE) | (binding.amount > 1)
     return may_pile
+
+
+def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,).
+
+    One is elsewhere then, to lead.
+    """
+    cluster = placed.cluster
+    wanted = cluster.partitions.replicas.astype(np.int64)
+    if not has_leaders(cluster) or not absent_keepers(cluster).any():
+        return wanted
+    alive = placed.tallied(stays & np.append(False, cluster.nodes.alive).take(placed.node_row))
+    return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
 def most_held(

@@ -34,7 +34,6 @@ from evenkeel.measure.bounds.moves import (
     Keepable,
     keepable,
     kept_on_full_nodes,
-    most_away,
     prove_evictions,
 )
 from evenkeel.measure.compare import forced_moves
@@ -47,8 +46,15 @@ from evenkeel.measure.group_goals import (
     lead_joins,
 )
 from evenkeel.measure.levelness import ROUNDING, Levelness
-from evenkeel.measure.loads import usable, utilisation, wanted_leaders, wanted_load, wanted_replicas
-from evenkeel.measure.room import most_held, staying
+from evenkeel.measure.loads import (
+    usable,
+    utilisation,
+    wanted_leaders,
+    wanted_load,
+    wanted_replicas,
+    weighted_sum,
+)
+from evenkeel.measure.room import most_away, most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
@@ -346,25 +352,25 @@ def _even_loads(
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = nodes.may_hold & ~nodes.may_receive
-    held, elsewhere = np.zeros(nodes.capacity.shape), np.zeros(nodes.capacity.shape[1])
+    held, at_once = np.zeros(nodes.capacity.shape), np.zeros(nodes.capacity.shape[1])
     if keeps.any():  # whichever replica leads
         stays = staying(placed, partition_scope(cluster))
         held = placed.weighed(placed.heaviest.T, stays)
         kept = np.append(False, keeps & ~nodes.alive).take(stays)
-        more = placed.tallied(kept) - most_away(placed, stays > 0)
-        elsewhere = np.maximum(more, 0) @ placed.heaviest
+        at_once = weighted_sum(
+            np.minimum(placed.tallied(kept), most_away(placed, stays > 0)), placed.heaviest
+        )
     within = np.minimum(held, nodes.capacity)  # what is beyond it has to leave
     absent = np.where((keeps & ~nodes.alive)[:, None], within, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     fits = np.where(keeps[:, None], np.inf, nodes.capacity)
     even, least = np.zeros(room.shape), np.zeros(room.shape)
     for d, unit in enumerate(units.tolist()):
-        most = np.where(keeps, held[:, d], np.inf)
-        if unit > 0.0:
-            counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
-            most = np.where(nodes.max_replicas >= 0, np.minimum(most, counted), most)
-        away = absent[:, d]
-        all_away = left_over(float(away.sum()), float(elsewhere[d]))
+        counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
+        most = np.where(nodes.max_replicas >= 0, counted, np.inf)
+        most = np.where(keeps, np.minimum(most, held[:, d]), most)
+        away = whole_loads(absent[:, d], unit)
+        all_away = min(float(away.sum()), float(at_once[d]))
         forced = [
             (
                 one.inside,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, partition_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
+from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
 
@@ -45,19 +46,18 @@ class Classes:
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
         """Return the classes of a cluster, found once for a scope."""
         partitions = placed.cluster.partitions
-        return memoize(scope, "classes", lambda: cls._found(placed, scope), partitions)
+        return memoize(scope, "classes", lambda: cls.by(scope, partitions.replicas), partitions)
 
     @classmethod
-    def _found(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
-        """Find the classes of a cluster."""
-        wanted = placed.cluster.partitions.replicas
-        alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
-        if alike:
+    def by(cls, scope: Scope, wanted: NDArray[np.integer]) -> "Classes":
+        """Find the classes of partitions that want so many replicas, (P,)."""
+        if len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1:
             one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
             return cls(none, one, np.zeros(len(wanted), np.int64), none)
-        pairs = np.stack([scope.rule, wanted], axis=1).astype(np.int64)
-        found, first, member = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
-        return cls(found[:, 0], found[:, 1], member.reshape(-1), first)
+        most = int(wanted.max(initial=0)) + 1
+        pair = scope.rule.astype(np.int64) * most + wanted
+        found, first, member = np.unique(pair, return_index=True, return_inverse=True)
+        return cls(found // most, found % most, member.reshape(-1), first)
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weight of one replica of every partition of each class."""
@@ -84,10 +84,38 @@ class Part(NamedTuple):
 def forced_parts(
     placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> Iterator[Part]:
-    """Yield the sets of nodes that rules make fuller than others, and the load forced into them."""
-    classes = Classes.of(placed, scope)
+    """Yield the sets of nodes that rules make fuller than others, and the load forced into them.
+
+    Where some nodes accept nothing, looked at are sets with these and sets without: then all that
+    they hold stays.
+    """
+    classes, receives = Classes.of(placed, scope), placed.cluster.nodes.may_receive
     yield from _spread(placed, scope, classes, usable, capacity)
     yield from _class(placed, scope, classes, usable)
+    if not np.array_equal(usable, receives):
+        yield from _beside_kept(placed, scope, receives, capacity)
+
+
+def _beside_kept(
+    placed: PlacementCounts, scope: Scope, receives: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> Iterator[Part]:  # fmt: skip
+    """Give nodes that accept replicas what the others do not keep; to none what finds no place."""
+    stays, nodes = staying(placed, scope), placed.cluster.nodes
+    kept = placed.tallied(np.append(False, nodes.may_hold & ~nodes.may_receive).take(stays))
+    wanted = placed.cluster.partitions.replicas
+    kept = np.where(piling(placed, scope) & (kept > 0), wanted, kept)  # others may come to it
+    rest = np.maximum(wanted - np.minimum(kept, most_away(placed, stays > 0)), 0)
+    placeable, classes = rest, Classes.by(scope, rest)
+    for _, _, bound, places, _ in _limits(placed, scope, classes, receives, capacity):
+        most = np.where(bound, places.sum(1), classes.wanted).astype(np.int64)
+        placeable = np.minimum(placeable, most[classes.member])
+    if (placeable < rest).any():
+        lost = weighted_sum(rest - placeable, placed.lightest)
+        yield Part("spread", np.zeros_like(receives), lost)
+        classes = Classes.by(scope, placeable)
+    yield from _spread(placed, scope, classes, receives, capacity)
+    yield from _class(placed, scope, classes, receives)
 
 
 def wished_parts(
@@ -346,6 +374,8 @@ def even_shares(
     ``parts`` are masks of nodes with the load that is forced into each. All loads are multiples of
     ``unit`` (0: of none), and ``fits (N,)`` is the load up to which whole units have room.
     """
+    lost = max((forced for inside, forced in parts if not inside.any()), default=0.0)
+    load = max(load - lost, 0.0)  # what has no place is on no node
     with np.errstate(over="ignore", invalid="ignore"):
         even, least = _divided(load, room, most, parts), np.zeros(len(room))
         if unit > 0.0:

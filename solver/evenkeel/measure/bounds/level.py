@@ -72,7 +72,7 @@ def level_terms(
 
 def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
     """Return the sets of nodes that rules force loads into, and the loads."""
-    cluster, able, capacity = placed.cluster, usable(placed.cluster), _taking(placed.cluster)
+    cluster, able, capacity = placed.cluster, usable(placed.cluster), _taking(placed)
     leading = leaders_together(cluster, able)
     return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
 
@@ -81,12 +81,16 @@ def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
     """Return the same of soft limits, which proves nothing: goals that yield to them aim at it."""
     if not any(one.kind == "spread" and not one.hard for one in scope.bindings):
         return []
-    return wished_parts(placed, scope, usable(placed.cluster), _taking(placed.cluster))
+    return wished_parts(placed, scope, usable(placed.cluster), _taking(placed))
 
 
-def _taking(cluster: Cluster) -> NDArray[np.float64]:
-    """Return what nodes can take, (N, D): those absent that keep replicas take nothing."""
-    absent, capacity = absent_keepers(cluster), cluster.nodes.capacity
+def _taking(placed: PlacementCounts) -> NDArray[np.float64]:
+    """Return what nodes can take, (N, D), by capacity and number: those absent take nothing."""
+    capacity, most = placed.cluster.nodes.capacity, placed.cluster.nodes.max_replicas
+    if (most >= 0).any():
+        counted = most[:, None] * placed.heaviest.max(0, initial=0.0)
+        capacity = np.where(most[:, None] >= 0, np.minimum(capacity, counted), capacity)
+    absent = absent_keepers(placed.cluster)
     return np.where(absent[:, None], 0.0, capacity) if absent.any() else capacity
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Scope, partition_scope
-from evenkeel.measure.loads import absent_keepers, has_leaders, utilisation
-from evenkeel.measure.room import piling, staying
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -113,19 +113,6 @@ def keepable(placed: PlacementCounts) -> Keepable:
     missing = int(np.maximum(wanted - most, 0).sum())
     lost = np.where(piled | (having > wanted), 0, having - most)
     return _counted(placed, missing, stays, lost)
-
-
-def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,).
-
-    One is elsewhere then, to lead.
-    """
-    cluster = placed.cluster
-    wanted = cluster.partitions.replicas.astype(np.int64)
-    if not has_leaders(cluster) or not absent_keepers(cluster).any():
-        return wanted
-    alive = placed.tallied(stays & np.append(False, cluster.nodes.alive).take(placed.node_row))
-    return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
 def kept_on_full_nodes(
