@@ -288,7 +288,7 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
 def too_few_domains(cluster: "Cluster") -> Iterator[str]:
     """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
     from evenkeel.model.rules import domains_left
-    from evenkeel.systems.registry import enforced_in
+    from evenkeel.systems.registry import system_of
 
     named = set()
     for r, rule in enumerate(cluster.rules):
@@ -302,8 +302,8 @@ def too_few_domains(cluster: "Cluster") -> Iterator[str]:
                 soft = f"; --soft {tier} lets the rule yield where it must"
                 yield (
                     f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
-                    "that take any are left in "
-                    f"{left} only: what has no other place stays{soft * (not enforced_in(cluster))}"
+                    f"that take any are left in {left} only: what has no other place stays"
+                    f"{soft * (not system_of(cluster).enforces)}"
                 )
 
 

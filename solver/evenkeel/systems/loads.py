@@ -23,7 +23,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.csv_text import ANYTHING, read_table
 from evenkeel.systems.documents import Document, Source, collector_held, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.registry import uncapped_in
+from evenkeel.systems.registry import system_of
 
 LABELS = {
     "partition": (
@@ -485,7 +485,7 @@ def _with_dimension(
         roles = roles[:1] * 3
     loads = replace(cluster.partitions, load=Loads(*map(read_only, roles)))
     placement = replace(cluster.placement)  # what was counted of it was counted of other loads
-    capped = kept and name not in uncapped_in(cluster)
+    capped = kept and name not in system_of(cluster).uncapped(cluster)
     if capped and not np.isinf(nodes.capacity[:, d]).all():
         return replace(cluster, partitions=loads, placement=placement)
     replicas = np.maximum(cluster.partitions.replicas, 1)

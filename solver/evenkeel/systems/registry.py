@@ -84,36 +84,6 @@ MIDDLE = re.compile(rb'\s*(?:[}\]],?\s|"[^"\n]+"\s*:)')
 """How JSON begins whose first lines are lost."""
 
 
-def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
-    """Return no notes: no input is missing."""
-    return ()
-
-
-def _all_capped(cluster: Cluster) -> Sequence[str]:
-    """Return no dimensions: the files had the capacities of all."""
-    return ()
-
-
-def _nothing_usual(cluster: Cluster) -> Mapping[str, Any]:
-    """Return nothing: the system has no habits of its own."""
-    return {}
-
-
-def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
-    """Return no nodes: the files named no others."""
-    return {}
-
-
-def _no_disks_named(cluster: Cluster) -> Mapping[str, Mapping[str, str]]:
-    """Return no disks: the files name none beside those of the cluster."""
-    return {}
-
-
-def _no_hint(document: "Document") -> str:
-    """Return no hint."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Format:
     """One way to write a cluster down.
@@ -142,19 +112,19 @@ class Format:
     carrier: "Carrier | None" = None
     no_carrier: str = ""  # why none can be made, and what to do instead
     # ``left_out(cluster) -> iterable of str``: notes on missing input and its effect, for people
-    left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
+    left_out: Callable[[Cluster], Iterable[str]] = lambda cluster: ()
     # ``uncapped(cluster) -> sequence of str``: the dimensions without capacities in the files, so
     # that those of the cluster are assumed
-    uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    uncapped: Callable[[Cluster], Sequence[str]] = lambda cluster: ()
     # ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
     # the cluster does not have yet
-    awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
+    awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = lambda cluster: {}
     # ``named_disks(cluster) -> {partition: {node: disk}}``: names of the disks of replicas in files
     # that do not list disks, such as a target's
-    named_disks: Callable[[Cluster], Mapping[str, Mapping[str, str]]] = _no_disks_named
+    named_disks: Callable[[Cluster], Mapping[str, Mapping[str, str]]] = lambda cluster: {}
     # ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
     # neither a method nor a goal: ``method``, and fields of ``Goals``
-    usual: Callable[[Cluster], Mapping[str, Any]] = _nothing_usual
+    usual: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {}
     # whether the system itself refuses what breaks the rules in its files
     enforces: bool = False
     # whether the way back that it writes leaves out partitions of which a replica left what is down
@@ -163,7 +133,7 @@ class Format:
     stranded: str = "bring back what is down, and read again"
     # ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
     # meant as and in which form that is read, or ``""``
-    hint: "Callable[[Document], str]" = _no_hint
+    hint: "Callable[[Document], str]" = lambda document: ""
     # the commands that print what is read, for files of the system that lack it
     asks: str = ""
     # words of its tools, by which a document that has no hint is taken for one of the system's
@@ -171,6 +141,9 @@ class Format:
     # the paths of its files within an archive or folder of many others, which are passed over
     members: "re.Pattern[str] | None" = None
 
+
+NO_SYSTEM = Format("", "", (), lambda document: "", None, None)
+"""Stands for the system of clusters that are of none, or of one that is not installed."""
 
 _registered: dict[str, Format] = {}
 _sources: set[str] = set()
@@ -223,22 +196,10 @@ def is_known(name: str) -> bool:
     return name in ROOMS or name in known()
 
 
-def uncapped_in(cluster: Cluster) -> Sequence[str]:
-    """Return the dimensions of a cluster without capacities in the files of its system."""
+def system_of(cluster: Cluster) -> Format:
+    """Return the format of a cluster's system; one without anything where it is of none."""
     name = cluster.native_format
-    return find(name).uncapped(cluster) if name and is_known(name) else ()
-
-
-def enforced_in(cluster: Cluster) -> bool:
-    """Whether the system of a cluster refuses what breaks the rules in its files."""
-    name = cluster.native_format
-    return bool(name) and is_known(name) and find(name).enforces
-
-
-def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
-    """Return the capacities in the files of a cluster's system of nodes that may join it."""
-    name = cluster.native_format
-    return find(name).awaited(cluster) if name and is_known(name) else {}
+    return find(name) if name and is_known(name) else NO_SYSTEM
 
 
 def usual(cluster: Cluster) -> dict[str, Any]:
@@ -262,8 +223,7 @@ def usual(cluster: Cluster) -> dict[str, Any]:
     >>> usual(cluster)
     {}
     """
-    name = cluster.native_format
-    found = dict(find(name).usual(cluster)) if name and is_known(name) else {}
+    found = dict(system_of(cluster).usual(cluster))
     method = {"method": found.pop("method")} if "method" in found else {}
     return method | ({"goals": Goals(**found)} if found else {})
 

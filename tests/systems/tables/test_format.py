@@ -360,17 +360,18 @@ def test_capacities_that_nobody_told_stay_unknown(tmp_path):
     cluster = registry.read(
         *(data / f"kafka_{name}.txt" for name in ("describe_mendable", "racks"))
     )
-    assert registry.uncapped_in(cluster) == ["replicas"]
+    assert registry.system_of(cluster).uncapped(cluster) == ["replicas"]
     files = registry.write(cluster, tmp_path / "c.csv")
     back = registry.read(*files)
-    assert registry.uncapped_in(back) == ["replicas"]
+    assert registry.system_of(back).uncapped(back) == ["replicas"]
     assert any("no capacities of replicas" in one for one in registry.find("tables").left_out(back))
     assert np.array_equal(back.nodes.capacity, cluster.nodes.capacity)
     again = registry.write(back, tmp_path / "again.csv")
     assert [one.read_bytes() for one in again] == [one.read_bytes() for one in files]
     rules = files[-1].read_text()
     files[-1].write_text(rules.replace('uncapped = ["replicas"]', ""))
-    assert registry.uncapped_in(registry.read(*files)) == ()
+    back = registry.read(*files)
+    assert registry.system_of(back).uncapped(back) == ()
     files[-1].write_text(rules.replace('["replicas"]', '["dsik"]'))
     with pytest.raises(InvalidInput, match=r"uncapped: is not a dimension; known"):
         registry.read(*files)

@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.studies.growth.headroom import headroom
     from evenkeel.studies.growth.packing import free_units
     from evenkeel.studies.growth.sizing import size
-    from evenkeel.systems.registry import uncapped_in
+    from evenkeel.systems.registry import system_of
 
     forecast = [] if arguments.forecast is None else [arguments.forecast]
     grows = arguments.grow is not None or bool(arguments.grow_group)
@@ -175,7 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
         }  # fmt: skip
         types = _types(cluster, arguments.type)
         waiting.doing("solving")
-        unknown = uncapped_in(cluster)
+        unknown = system_of(cluster).uncapped(cluster)
         if arguments.unit is not None:
             faults = FaultList()
             unit = _amounts(faults, cluster, "--unit", arguments.unit[1])

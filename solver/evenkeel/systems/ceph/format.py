@@ -973,7 +973,7 @@ def _standing(one: PgStat) -> Standing:
 
 
 CARRIER = Carrier(
-    orders, look, settings=SETTINGS, notes=NOTES, leader=anybody, observe=observe,
+    orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=anybody, observe=observe,
     lists_nodes=all_nodes, lists_down=False,
 )  # fmt: skip
 

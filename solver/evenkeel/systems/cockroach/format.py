@@ -335,8 +335,9 @@ def lists_stores(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    orders, look, {"setting": setting}, SETTINGS, NOTES, (_held(),), f"{LOAD} is still off",
-    leader, observe, lists_stores, listed=as_wanted, pace=PACE,
+    orders=orders, look=look, checks={"setting": setting}, settings=SETTINGS, notes=NOTES,
+    hold=(_held(),), still=f"{LOAD} is still off", leader=leader, observe=observe,
+    lists_nodes=lists_stores, listed=as_wanted, pace=PACE,
 )  # fmt: skip
 
 

@@ -215,7 +215,8 @@ def lists_nodes(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    orders, look, {"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated}, SETTINGS,
-    NOTES, (_held("persistent"), _held("transient")), "the balancer is still held",
-    leader=anybody, lists_nodes=lists_nodes, listed=listed,
+    orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=anybody,
+    checks={"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated},
+    hold=(_held("persistent"), _held("transient")), still="the balancer is still held",
+    lists_nodes=lists_nodes, listed=listed,
 )  # fmt: skip

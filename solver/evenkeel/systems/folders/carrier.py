@@ -161,29 +161,9 @@ def numbered(wave: int, waves: int) -> str:
     return str(wave).zfill(len(str(waves)))
 
 
-def as_planned(change: Change) -> int:
-    """Return the leader after a change where the system elects the requested one."""
-    return change.leads
-
-
 def anybody(change: Change) -> int:
     """Return -1: who leads is the system's own affair."""
     return -1
-
-
-def nothing_known(plan: "Plan") -> Mapping[str, str]:
-    """Return no values: all settings are the operator's."""
-    return {}
-
-
-def as_waves(cluster: Cluster, waves: "Sequence[Wave]") -> "Sequence[Wave]":
-    """Return the waves of the plan: what one does is ordered together."""
-    return waves
-
-
-def some_nodes(documents: "Sequence[Document]") -> bool:
-    """Return False: a node that dumps do not name may be there and hold nothing."""
-    return False
 
 
 def all_nodes(documents: "Sequence[Document]") -> bool:
@@ -196,17 +176,7 @@ def as_wanted(cluster: Cluster) -> NDArray[np.int32]:
     return cluster.partitions.replicas
 
 
-def nothing_before(plan: "Plan") -> Orders:
-    """Return no commands."""
-    return Orders()
-
-
-def nothing_inside(plan: "Plan") -> tuple[Orders, Orders]:
-    """Return no commands: the system has no disks that commands name."""
-    return Orders(), Orders()
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Carrier:
     """How a system carries out a plan."""
 
@@ -221,23 +191,23 @@ class Carrier:
     hold: tuple[Command, ...] = ()
     still: str = ""  # what the system is left with while something is held
     # ``leader(change)``: the node that leads after it, where the system can be held to that
-    leader: Callable[[Change], int] = as_planned
+    leader: Callable[[Change], int] = lambda change: change.leads
     # ``observe(documents)``: where partitions are seen, where that takes less than to read a
     # cluster
     observe: "Observing | None" = None
     # ``lists_nodes(documents)``: whether they name every node there is, so that one that they do
     # not name is gone
-    lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
+    lists_nodes: "Callable[[Sequence[Document]], bool]" = lambda documents: False
     # whether dumps list replicas on nodes that are down; else a partition is shown without them
     lists_down: bool = True
     # ``given(plan)``: the values of settings that the plan knows
-    given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
+    given: "Callable[[Plan], Mapping[str, str]]" = lambda plan: {}
     # ``stages(cluster, waves)``: the waves that the system needs for those of the plan
-    stages: Callable[[Cluster, Sequence[Wave]], "Sequence[Wave]"] = as_waves
+    stages: Callable[[Cluster, Sequence[Wave]], "Sequence[Wave]"] = lambda cluster, waves: waves
     # ``first(plan)``: what is run once, before anything is looked at
-    first: "Callable[[Plan], Orders]" = nothing_before
+    first: "Callable[[Plan], Orders]" = lambda plan: Orders()
     # ``inside(plan)``: moves inside nodes, those before the first wave and those after the last
-    inside: "Callable[[Plan], tuple[Orders, Orders]]" = nothing_inside
+    inside: "Callable[[Plan], tuple[Orders, Orders]]" = lambda plan: (Orders(), Orders())
     # whether the commands hold copies to all the bytes per second that the plan allows
     keeps_pace: bool = False
     # where they do not: what does, in a sentence

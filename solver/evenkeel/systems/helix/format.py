@@ -611,7 +611,7 @@ def leader(change: Change) -> int:
 
 
 CARRIER = Carrier(
-    orders, look, settings=SETTINGS, notes=NOTES, leader=leader, observe=observe,
+    orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=leader, observe=observe,
     lists_nodes=lists_instances, stages=stages,
 )  # fmt: skip
 

@@ -509,9 +509,10 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
-    lists_nodes=lists_brokers, given=given, first=first, inside=inside, keeps_pace=True,
-    stages=stages, still="brokers and topics are left with the throttle on copies",
+    orders=orders, look=look, checks={"reassigned": reassigned}, settings=SETTINGS, notes=NOTES,
+    leader=leader, observe=observe, lists_nodes=lists_brokers, given=given, first=first,
+    inside=inside, keeps_pace=True, stages=stages,
+    still="brokers and topics are left with the throttle on copies",
     drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip

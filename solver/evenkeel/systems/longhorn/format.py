@@ -1010,8 +1010,8 @@ CHECKS = {
 }  # fmt: skip
 
 CARRIER = Carrier(
-    orders, look, CHECKS, SETTINGS, NOTES, still=STILL, leader=anybody, lists_nodes=all_nodes,
-    given=given, listed=listed,
+    orders=orders, look=look, checks=CHECKS, settings=SETTINGS, notes=NOTES, still=STILL,
+    leader=anybody, lists_nodes=all_nodes, given=given, listed=listed,
 )  # fmt: skip
 
 

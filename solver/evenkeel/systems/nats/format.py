@@ -340,8 +340,8 @@ CHECKS = {
 }  # fmt: skip
 
 CARRIER = Carrier(
-    orders, look, CHECKS, SETTINGS, NOTES, lists_nodes=lists_nodes, given=given,
-    listed=as_wanted,
+    orders=orders, look=look, checks=CHECKS, settings=SETTINGS, notes=NOTES,
+    lists_nodes=lists_nodes, given=given, listed=as_wanted,
 )  # fmt: skip
 
 

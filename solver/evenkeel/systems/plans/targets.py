@@ -12,7 +12,7 @@ from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import meant_name
-from evenkeel.systems.registry import find, is_known, uncapped_in
+from evenkeel.systems.registry import system_of
 
 
 def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
@@ -55,7 +55,7 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
         return cluster, []
     capacity = np.full((len(new), len(cluster.dimensions)), np.inf)
     for d, name in enumerate(cluster.dimensions):
-        if name in other.dimensions and name not in uncapped_in(other):
+        if name in other.dimensions and name not in system_of(other).uncapped(other):
             capacity[:, d] = other.nodes.capacity[new, other.dimensions.index(name)]
     domains = {}
     for tier in {*cluster.topology.tiers}.intersection(other.topology.tiers):
@@ -114,8 +114,7 @@ def _disks_named(faults: FaultList, cluster: Cluster, other: Cluster) -> NDArray
         listed = [*other.disks.names, ""]
         names = [listed[d] for d in there.disk.tolist()]
     else:
-        known = is_known(other.native_format)
-        given = find(other.native_format).named_disks(other) if known else {}
+        given = system_of(other).named_disks(other)
         pairs = zip(there.owner.tolist(), there.node.tolist(), strict=True)
         names = [given.get(partitions[p], {}).get(nodes[n], "") for p, n in pairs]
     found = np.fromiter((number.get(name, -1) for name in names), np.int32, len(names))
@@ -133,8 +132,10 @@ def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
     """Return the dimensions and tiers of a cluster that a later description lacks."""
     lacking = [name for name in cluster.dimensions if name not in now.dimensions]
     lacking += [tier for tier in cluster.topology.tiers if tier not in now.topology.tiers]
-    known = {*uncapped_in(cluster), *lacking}
-    return lacking + [f"capacities of {name}" for name in uncapped_in(now) if name not in known]
+    known = {*system_of(cluster).uncapped(cluster), *lacking}
+    return lacking + [
+        f"capacities of {name}" for name in system_of(now).uncapped(now) if name not in known
+    ]
 
 
 def _numbered(

@@ -374,8 +374,8 @@ def uncapped(cluster: Cluster) -> Sequence[str]:
 
 
 CARRIER = Carrier(
-    orders, look, {"asked": asked, "settled": settled}, SETTINGS, NOTES, leader=anybody,
-    lists_nodes=lists_nodes,
+    orders=orders, look=look, checks={"asked": asked, "settled": settled}, settings=SETTINGS,
+    notes=NOTES, leader=anybody, lists_nodes=lists_nodes,
     drops="A copy that leads nowhere is ended by abort_transfer (POST /collections/NAME/cluster).",
 )  # fmt: skip
 

@@ -311,8 +311,9 @@ def lists_nodes(documents: Sequence[Document]) -> bool:
 CHECKS = {answer: equals(answer) for answer in ("true", "false", "ok")}
 
 CARRIER = Carrier(
-    orders, look, CHECKS, SETTINGS, NOTES, leader=leader, lists_nodes=lists_nodes, given=given
-)
+    orders=orders, look=look, checks=CHECKS, settings=SETTINGS, notes=NOTES, leader=leader,
+    lists_nodes=lists_nodes, given=given,
+)  # fmt: skip
 
 
 HEAD = """#!/bin/sh

@@ -379,7 +379,7 @@ def look(plan: "Plan") -> list[Command]:
 
 
 CARRIER = Carrier(
-    orders, look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
+    orders=orders, look=look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
     lists_nodes=all_nodes, listed=as_wanted,
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ from evenkeel.systems.csv_text import SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
-from evenkeel.systems.registry import Format, uncapped_in
+from evenkeel.systems.registry import Format, system_of
 from evenkeel.systems.tables.disks import columns_of, disk_cells, lying_cells
 from evenkeel.systems.tables.reading import (
     COUNTS,
@@ -256,7 +256,7 @@ def _named(cluster: Cluster, at: Sequence[int], headings: Headings) -> dict[str,
 def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str]]) -> bytes:
     """Return the rules in TOML, each by the groups that it binds, or else by a name."""
     lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
-    if unknown := uncapped_in(cluster):
+    if unknown := system_of(cluster).uncapped(cluster):
         lines.append(f"uncapped = {_toml([*unknown])}")
     if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
         lines.append(f"tiers = {_toml(cluster.topology.tiers)}")

@@ -27,7 +27,7 @@ from evenkeel.systems.documents import Document, Source, largest, quoted
 from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
 from evenkeel.systems.node_states import NodeState, columns_of, read_states
-from evenkeel.systems.registry import awaited_by
+from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 
 NAME = "tables"
@@ -625,7 +625,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
         faults.add(document.name, [*table.titles], f"needs a column of names, {NODE[0]}")
     alike: dict[str, float] = {}
     key = name_column(table)
-    awaited = awaited_by(cluster)
+    awaited = system_of(cluster).awaited(cluster)
     own = [awaited.get(name, {}) for name in table.cells(key)]
     known = dict[str, list[float]]()
     for d, dimension in enumerate(cluster.dimensions):
