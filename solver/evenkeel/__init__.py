@@ -32,7 +32,6 @@ True
 """
 
 import typing as _typing
-from importlib import import_module as _import_module
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -42,13 +41,16 @@ from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.later import on_first_use as _on_first_use
 from evenkeel.model.runtime.logs import be_silent as _be_silent
 from evenkeel.showing import read_frames as _read_frames
 from evenkeel.showing import show_snapshots as _show_snapshots
 from evenkeel.systems import register_methods as _register_methods
 
 if _typing.TYPE_CHECKING:
+    from evenkeel import control as control
     from evenkeel import options
+    from evenkeel import simulate as simulate
     from evenkeel.install.diagnostics import versions, warmup
     from evenkeel.methods.exact.conflicts import conflicts
     from evenkeel.methods.relaxation import relaxation
@@ -83,117 +85,42 @@ _read_frames()
 _be_silent()
 
 __all__ = [
-    "Changes",
-    "Cluster",
-    "Cost",
-    "DiskState",
-    "Disks",
-    "Fault",
-    "Flag",
-    "Forecast",
-    "Frontier",
-    "Goals",
-    "GroupTable",
-    "Headroom",
-    "InvalidInput",
-    "Limits",
-    "MeasuredLoads",
-    "NodeTable",
-    "NodeType",
-    "Placement",
-    "Plan",
-    "Proportion",
-    "Protocol",
-    "Result",
-    "Role",
-    "Rule",
-    "Session",
-    "Sizing",
-    "Sweep",
-    "Throttle",
-    "Windows",
-    "cockroach_cluster",
-    "conflicts",
-    "free_units",
-    "frontier",
-    "headroom",
-    "hottest",
-    "options",
-    "plan",
-    "read",
-    "read_loads",
-    "read_plan",
-    "relaxation",
-    "size",
-    "solve",
-    "solve_in_parts",
-    "sweep",
-    "usual",
-    "versions",
-    "warmup",
-    "write",
-    "write_plan",
-    "write_plan_folder",
-]
+    "Changes", "Cluster", "Cost", "DiskState", "Disks", "Fault", "Flag", "Forecast", "Frontier",
+    "Goals", "GroupTable", "Headroom", "InvalidInput", "Limits", "MeasuredLoads", "NodeTable",
+    "NodeType", "Placement", "Plan", "Proportion", "Protocol", "Result", "Role", "Rule",
+    "Session", "Sizing", "Sweep", "Throttle", "Windows", "cockroach_cluster", "conflicts",
+    "free_units", "frontier", "headroom", "hottest", "options", "plan", "read", "read_loads",
+    "read_plan", "relaxation", "size", "solve", "solve_in_parts", "sweep", "usual", "versions",
+    "warmup", "write", "write_plan", "write_plan_folder",
+]  # fmt: skip
 
-_LATER = {
-    "Changes": "evenkeel.model.changes",
-    "Session": "evenkeel.session",
-    "Plan": "evenkeel.planning.plan",
-    "Protocol": "evenkeel.planning.throttle",
-    "Result": "evenkeel.result",
-    "Throttle": "evenkeel.planning.throttle",
-    "Windows": "evenkeel.planning.throttle",
-    "plan": "evenkeel.planning.planner",
-    "read": "evenkeel.systems.registry",
-    "MeasuredLoads": "evenkeel.systems.loads",
-    "read_loads": "evenkeel.systems.loads",
-    "read_plan": "evenkeel.systems.plans.reading",
-    "solve": "evenkeel.solving",
-    "versions": "evenkeel.install.diagnostics",
-    "warmup": "evenkeel.install.diagnostics",
-    "usual": "evenkeel.systems.registry",
-    "write": "evenkeel.systems.registry",
-    "write_plan": "evenkeel.systems.plans.writing",
-    "write_plan_folder": "evenkeel.systems.folders.writing",
-    "Forecast": "evenkeel.studies.growth.forecast",
-    "Frontier": "evenkeel.studies.frontier",
-    "Headroom": "evenkeel.studies.growth.headroom",
-    "NodeType": "evenkeel.studies.growth.node_types",
-    "Sizing": "evenkeel.studies.growth.sizing",
-    "Sweep": "evenkeel.studies.sweep",
-    "cockroach_cluster": "evenkeel.systems.cockroach.allocator.intake",
-    "conflicts": "evenkeel.methods.exact.conflicts",
-    "frontier": "evenkeel.studies.frontier",
-    "free_units": "evenkeel.studies.growth.packing",
-    "headroom": "evenkeel.studies.growth.headroom",
-    "size": "evenkeel.studies.growth.sizing",
-    "hottest": "evenkeel.systems.cockroach.allocator.hottest",
-    "relaxation": "evenkeel.methods.relaxation",
-    "solve_in_parts": "evenkeel.studies.parts",
-    "sweep": "evenkeel.studies.sweep",
-}
-"""Names that are imported when they are first used: most programs need none of them."""
-
-
-_ROOMS = {
-    "control": "evenkeel.control",
-    "options": "evenkeel.options",
-    "simulate": "evenkeel.simulate",
-}
-"""Rooms for people, imported when they are first used."""
-
-
-def __getattr__(name: str) -> _typing.Any:
-    if name in _ROOMS:
-        return _import_module(_ROOMS[name])
-    if name not in _LATER:
-        raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
-    value = getattr(_import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    special = [name for name in globals() if name.startswith("__")]
-    return sorted({*special, *__all__, *_ROOMS})
+__getattr__, __dir__ = _on_first_use(__name__, {
+    "evenkeel.control": "",
+    "evenkeel.install.diagnostics": "versions warmup",
+    "evenkeel.methods.exact.conflicts": "conflicts",
+    "evenkeel.methods.relaxation": "relaxation",
+    "evenkeel.model.changes": "Changes",
+    "evenkeel.options": "",
+    "evenkeel.planning.plan": "Plan",
+    "evenkeel.planning.planner": "plan",
+    "evenkeel.planning.throttle": "Protocol Throttle Windows",
+    "evenkeel.result": "Result",
+    "evenkeel.session": "Session",
+    "evenkeel.simulate": "",
+    "evenkeel.solving": "solve",
+    "evenkeel.studies.frontier": "Frontier frontier",
+    "evenkeel.studies.growth.forecast": "Forecast",
+    "evenkeel.studies.growth.headroom": "Headroom headroom",
+    "evenkeel.studies.growth.node_types": "NodeType",
+    "evenkeel.studies.growth.packing": "free_units",
+    "evenkeel.studies.growth.sizing": "Sizing size",
+    "evenkeel.studies.parts": "solve_in_parts",
+    "evenkeel.studies.sweep": "Sweep sweep",
+    "evenkeel.systems.cockroach.allocator.hottest": "hottest",
+    "evenkeel.systems.cockroach.allocator.intake": "cockroach_cluster",
+    "evenkeel.systems.folders.writing": "write_plan_folder",
+    "evenkeel.systems.loads": "MeasuredLoads read_loads",
+    "evenkeel.systems.plans.reading": "read_plan",
+    "evenkeel.systems.plans.writing": "write_plan",
+    "evenkeel.systems.registry": "read usual write",
+})  # fmt: skip

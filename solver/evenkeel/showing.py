@@ -2,11 +2,11 @@
 
 import os
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from evenkeel.model.cluster import Cluster, read_frames_by
+from evenkeel.model.runtime.later import imported
 from evenkeel.model.runtime.shown import report_as, show_as
 
 HTML = {
@@ -45,8 +45,7 @@ def read_frames() -> None:
 
 def _called(where: str, shown: Any) -> str:
     """Call what a table names as ``"module:name"``."""
-    module, _, name = where.partition(":")
-    written: str = getattr(import_module(module), name)(shown)
+    written: str = imported(where)(shown)
     return written
 
 

@@ -3,8 +3,9 @@
 import re
 
 from evenkeel.install.warmup_cases import CASES
-from evenkeel.methods.registry import METHODS, imported
+from evenkeel.methods.registry import METHODS
 from evenkeel.model.limits import Limits
+from evenkeel.model.runtime.later import imported
 from tests.support import places
 
 

@@ -55,12 +55,13 @@ from evenkeel.control.step import PipelineResult
 from evenkeel.control.store import Kind, MemoryStore, Record, Stale, Store
 from evenkeel.control.view import Changes, Delay, View, Views, changes, changes_since, digests
 from evenkeel.methods.options import Options
-from evenkeel.methods.registry import METHODS, imported
+from evenkeel.methods.registry import METHODS
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.later import imported
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.runtime.later import imported
 
 if TYPE_CHECKING:
     from evenkeel.methods.contract import Holder, RefreshPayload, Strategy
@@ -71,12 +71,6 @@ class Method:
     def refresher(self) -> "RefreshPayload | None":
         """Import what brings the payload up to date."""
         return imported(self.refresh) if self.refresh else None
-
-
-def imported(where: str) -> Any:
-    """Import what a table names as ``"module:name"``."""
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
 
 
 def find(name: str) -> Method:

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.methods.contract import Decider, Decision, SimulatedState, StoreView
 from evenkeel.methods.options import Options
-from evenkeel.methods.registry import METHODS, find, imported
+from evenkeel.methods.registry import METHODS, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Role
+from evenkeel.model.runtime.later import imported
 from evenkeel.planning.plan import Plan
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline

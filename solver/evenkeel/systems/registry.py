@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.model.runtime.later import imported
 from evenkeel.systems.documents import collector_held
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def usual(cluster: Cluster) -> dict[str, Any]:
 
 
 def _room(module: str) -> Format:
-    found: Format = import_module(module).FORMAT
+    found: Format = imported(f"{module}:FORMAT")
     return found
 
 
@@ -237,7 +237,7 @@ def _recogniser(name: str) -> "Callable[[Document], str]":
     """Return what one of our own rooms recognises, without the rest where that takes long."""
     apart = RECOGNISED_IN.get(name)
     found: Callable[[Document], str] = (
-        _room(ROOMS[name]).recognises if apart is None else import_module(apart).recognises
+        _room(ROOMS[name]).recognises if apart is None else imported(f"{apart}:recognises")
     )
     return found
 

@@ -17,8 +17,9 @@ an ``AutoBalance`` does it step by step.
 'hosts without a replica could hold one (least-effort, nodes)'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from evenkeel.model.runtime.later import on_first_use
 
 if TYPE_CHECKING:
     from evenkeel.systems.longhorn.auto_balance.intake import (
@@ -32,34 +33,12 @@ if TYPE_CHECKING:
     from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
 
 __all__ = [
-    "AutoBalance",
-    "Disk",
-    "Host",
-    "Replica",
-    "Settings",
-    "Volume",
-    "cluster_of",
-    "next_action",
-]
+    "AutoBalance", "Disk", "Host", "Replica", "Settings", "Volume", "cluster_of", "next_action",
+]  # fmt: skip
 
-_HOMES = {
-    "AutoBalance": "evenkeel.systems.longhorn.auto_balance.stepping",
-    "Disk": "evenkeel.systems.longhorn.auto_balance.intake",
-    "Host": "evenkeel.systems.longhorn.auto_balance.intake",
-    "Replica": "evenkeel.systems.longhorn.auto_balance.intake",
-    "Settings": "evenkeel.systems.longhorn.auto_balance.settings",
-    "Volume": "evenkeel.systems.longhorn.auto_balance.intake",
-    "cluster_of": "evenkeel.systems.longhorn.auto_balance.intake",
-    "next_action": "evenkeel.systems.longhorn.auto_balance.stepping",
-}
-"""Where names are imported from when they are first used: the options alone need no kernels."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# the options alone need no kernels
+__getattr__, __dir__ = on_first_use(__name__, {
+    "evenkeel.systems.longhorn.auto_balance.intake": "Disk Host Replica Volume cluster_of",
+    "evenkeel.systems.longhorn.auto_balance.settings": "Settings",
+    "evenkeel.systems.longhorn.auto_balance.stepping": "AutoBalance next_action",
+})  # fmt: skip
