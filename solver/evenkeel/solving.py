@@ -18,7 +18,7 @@ from evenkeel.measure.disks import disk_report
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
-from evenkeel.methods.run import Run, checked, run_checked
+from evenkeel.methods.run import MethodRun, checked, run_checked
 from evenkeel.methods.shared.stopping import Callback, Watch
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.goals import Cost, Goals
@@ -137,7 +137,7 @@ def solve(
         return _measured(chosen, run, clock, goals_given=goals is not None)
 
 
-def _measured(chosen: Method, run: Run, clock: "Stopwatch", *, goals_given: bool) -> Result:
+def _measured(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
     """Audit, measure and judge what a method has answered."""
     request, placement = run.request, run.placement
     cluster = request.cluster
@@ -153,7 +153,7 @@ def _measured(chosen: Method, run: Run, clock: "Stopwatch", *, goals_given: bool
 
 
 def judged(
-    chosen: Method, run: Run, found: Found, clock: "Stopwatch", *, goals_given: bool
+    chosen: Method, run: MethodRun, found: Found, clock: "Stopwatch", *, goals_given: bool
 ) -> Result:
     """Judge what was measured of an answer, and hand it out."""
     request, outcome = run.request, run.outcome

@@ -15,7 +15,7 @@ from bench.deadlines import CASES, Case
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
 from evenkeel.methods.registry import METHODS
-from evenkeel.methods.run import Run, run_method
+from evenkeel.methods.run import MethodRun, run_method
 from evenkeel.methods.shared.stopping import Progress, Watch
 from evenkeel.systems.ceph.crush import placement as crush_slices
 from evenkeel.systems.longhorn.auto_balance import method as volume_slices
@@ -55,7 +55,7 @@ class Strikes:
         return 0.0 if self.read <= self.after else 1e9
 
 
-def solved(case: Case, after: int, **more: Any) -> tuple[Run, Strikes]:
+def solved(case: Case, after: int, **more: Any) -> tuple[MethodRun, Strikes]:
     """Solve with time that is up after so many readings of the clock."""
     clock = Strikes(after)
     watch = Watch(1.0, None, None, clock=clock)
@@ -82,7 +82,7 @@ def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -
         after = after + 1 + after // 3
 
 
-def worse_than_before(run: Run) -> bool:
+def worse_than_before(run: MethodRun) -> bool:
     """Whether anything is worse than it came."""
     cluster = run.request.cluster
     return bool(regressions(cluster, run.placement, audit(cluster, run.placement)))

@@ -3,9 +3,19 @@
 Every caller of a method (``solve``, sweeps, pipelines, simulations) enters here, so all of them get
 the same checks.
 
-Loads are scaled by powers of two to ordinary size first: methods compare loads only with one
-another, but need absolute numbers for zero and for unlimited. A power of two changes no digit, so
-the answer does not depend on the unit.
+What a method is asked differs from what a caller asked, by these steps, in this order:
+
+1. Replicas that the system elects by itself lead already (``solving.led_as_preferred``).
+2. Nodes have less capacity where their disks had no room for the outcome (``placed_on_disks``).
+3. Goals that are not worth moving for are left out (``_run_or_repair``).
+4. Partitions that are dear to move are pinned, in further runs (``_run_holding_dear``).
+5. Replicas that must go have no node (``without_surplus``).
+6. The last replica in sync is pinned where another can move (``with_last_in_sync``).
+7. Loads are scaled by powers of two to ordinary size (``in_ordinary_units``): methods need absolute
+   numbers for zero and for unlimited. No digit changes, so no answer depends on the unit.
+8. A goal within groups is a soft rule of each group (``with_group_limits``).
+9. Partitions whose list the system would refuse are pinned, and 7 and 8 repeated, until there
+   are no more (``with_kept_lists``).
 """
 
 import operator
@@ -132,7 +142,7 @@ ASKED_APART = (
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class MethodRun:
     """What came of a method."""
 
     request: Request  # what it was asked, with the bounds that it used
@@ -154,7 +164,7 @@ def run_method(
     proven: Bounds | None = None,
     watch: Watch | None = None,
     seed: int = 0,
-) -> Run:
+) -> MethodRun:
     """Run a method on a cluster; ``InvalidInput`` names everything that it cannot be asked."""
     chosen = find(method)
     request = checked(
@@ -203,17 +213,17 @@ def checked(
     )
 
 
-def run_checked(chosen: Method, request: Request) -> Run:
+def run_checked(chosen: Method, request: Request) -> MethodRun:
     """Run a method, then level the disks of nodes, if they have any."""
     cluster = request.cluster
     if cluster.disks is None:
-        return _run_worth(chosen, request)
+        return _run_or_repair(chosen, request)
 
-    def run(asked: Cluster) -> Run:
+    def run(asked: Cluster) -> MethodRun:
         if asked is cluster:
-            return _run_worth(chosen, request)
+            return _run_or_repair(chosen, request)
         start = asked.placement if request.start is cluster.placement else request.start
-        return _run_worth(chosen, replace(request, cluster=asked, start=start))
+        return _run_or_repair(chosen, replace(request, cluster=asked, start=start))
 
     tolerance, most = getattr(request.goals, "disks", None), request.limits.disk_moves
     found, placement = placed_on_disks(cluster, tolerance, most, run, lambda one: one.placement)
@@ -228,25 +238,25 @@ def run_checked(chosen: Method, request: Request) -> Run:
     return replace(found, placement=placement)
 
 
-def _run_worth(chosen: Method, request: Request) -> Run:
+def _run_or_repair(chosen: Method, request: Request) -> MethodRun:
     """Run a method; where its goals are not worth moving for, let it repair alone."""
     goals = request.goals
     if isinstance(goals, Cost) or (goals.act_above is None and not goals.worth):
-        return _run_gently(chosen, request)
-    repaired = _run(chosen, replace(request, goals=goals.repairs, proven=None))
+        return _run_holding_dear(chosen, request)
+    repaired = _run_once(chosen, replace(request, goals=goals.repairs, proven=None))
     if goals.act_above is not None:
         wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
         cluster, placement = request.cluster, repaired.placement
         level = levelness(cluster, placement)
         if goals_reached(cluster, wide.goals, placement, level, wide.bounds):
             return _held_back(repaired, wide, "every node is within act_above")
-    found = _run_gently(chosen, request)
+    found = _run_holding_dear(chosen, request)
     if reason := _not_worth(goals, repaired.placement, found):
         return _held_back(repaired, repaired.request, reason)
     return found
 
 
-def _not_worth(goals: Goals, repaired: Placement, found: Run) -> str:
+def _not_worth(goals: Goals, repaired: Placement, found: MethodRun) -> str:
     """Return why what goals take beyond repairs gains too little; "" where it is worth it."""
     cluster = found.request.cluster
     gain = imbalance_fall(cluster, goals, repaired, found.placement)
@@ -267,7 +277,7 @@ def _not_worth(goals: Goals, repaired: Placement, found: Run) -> str:
     return f"{moves} would lower the imbalance by {100.0 * gain:.3g}%, where worth asks for {asked}"
 
 
-def _held_back(repaired: Run, request: Request, reason: str) -> Run:
+def _held_back(repaired: MethodRun, request: Request, reason: str) -> MethodRun:
     """Return a run that has repaired and moved nothing for its goals, with the reason."""
     text = f"Nothing moves for the goals: {reason}."
     outcome, whole = repaired.outcome, repaired.audit is None or repaired.audit.ok
@@ -277,14 +287,14 @@ def _held_back(repaired: Run, request: Request, reason: str) -> Run:
     return replace(repaired, request=request, outcome=_with_warnings(outcome, [text] * (not whole)))
 
 
-def _run_gently(chosen: Method, request: Request) -> Run:
+def _run_holding_dear(chosen: Method, request: Request) -> MethodRun:
     """Run a method, and again with what is dear to move held, then let go; keep the cheapest."""
-    found, goals, cluster = _run(chosen, request), request.goals, request.cluster
+    found, goals, cluster = _run_once(chosen, request), request.goals, request.cluster
     if isinstance(goals, Cost) or not goals.move_cost:
         return found
     costs, placement = move_costs(FaultList(), cluster, goals), cluster.placement
 
-    def judged(run: Run) -> tuple[int, bool, float]:
+    def judged(run: MethodRun) -> tuple[int, bool, float]:
         after, most = run.placement, request.limits.disk_moves
         met = goals_reached(cluster, goals, after, levelness(cluster, after), request.bounds)
         if cluster.disks is not None:
@@ -295,8 +305,8 @@ def _run_gently(chosen: Method, request: Request) -> Run:
     best = judged(found)
     for least in np.unique(costs[costs > 1.0])[::-1][:GENTLE].tolist():
         held = (costs >= least)[placement.owner] & stays
-        held_back = _run(chosen, request.pinned(held))
-        then = _run(chosen, replace(request, start=held_back.placement))
+        held_back = _run_once(chosen, request.pinned(held))
+        then = _run_once(chosen, replace(request, start=held_back.placement))
         for run in (held_back, then):
             if (score := judged(run)) < best:
                 outcome = replace(run.outcome, fewest=0)  # of what is held, no more is proven
@@ -304,7 +314,7 @@ def _run_gently(chosen: Method, request: Request) -> Run:
     return found
 
 
-def _run(chosen: Method, request: Request) -> Run:
+def _run_once(chosen: Method, request: Request) -> MethodRun:
     """Run the strategy, stop the clock, and let the guard look at what came of it."""
     began = time.perf_counter()
     watch = request.watch
@@ -313,13 +323,13 @@ def _run(chosen: Method, request: Request) -> Run:
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
-            outcome = _answered(chosen, strategy, request)
+            outcome = _outcome_of(chosen, strategy, request)
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     return run_guarded(chosen, request, outcome, timings)
 
 
-def _answered(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
+def _outcome_of(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
     """Return what a strategy answers where replicas that go, or stay, are chosen before."""
     asked = request
     if "partition_moves" in chosen.limits:
@@ -342,7 +352,7 @@ def _unproven(outcome: Outcome) -> Outcome:
 
 def run_guarded(
     chosen: Method, request: Request, outcome: Outcome, timings: dict[str, float]
-) -> Run:
+) -> MethodRun:
     """Check the answer of a method for regressions, and warn of work that found no time."""
     began = time.perf_counter()
     cluster = request.cluster
@@ -355,13 +365,13 @@ def run_guarded(
         outcome = _with_warnings(outcome, [NO_LEADERS])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
-        return Run(request, outcome, placement, None, 0, timings)
+        return MethodRun(request, outcome, placement, None, 0, timings)
     looked = guarded(cluster, placement, outcome.enough)
     timings["guard"] = time.perf_counter() - began
     if looked.strikes:
         outcome = _corrected(outcome, looked)
     outcome = _with_warnings(outcome, _about_time(request))
-    return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+    return MethodRun(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:

@@ -25,7 +25,7 @@ from evenkeel.measure.rows import rows_alone
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import find
-from evenkeel.methods.run import Run, checked, run_checked, run_guarded, run_method
+from evenkeel.methods.run import MethodRun, checked, run_checked, run_guarded, run_method
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, over_the_whole
@@ -394,7 +394,7 @@ def parts_of(cluster: Cluster) -> int:
     return max(1, min(-(-replicas // REPLICAS), fair))
 
 
-def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> Run:
+def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> MethodRun:
     """Put the pieces together, and solve over the whole what they could not."""
     cluster, method = plan.cluster, find("balance")
     proof, pieces = found[0], found[1:]
@@ -420,7 +420,7 @@ def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> Ru
     return replace(again, outcome=replace(again.outcome, work=work, warnings=warnings))
 
 
-def _is_done(run: Run) -> bool:
+def _is_done(run: MethodRun) -> bool:
     """Whether the parts have left nothing to do."""
     level = levelness(run.request.cluster, run.placement)
     is_ok = run.guard == 0 and run.audit is not None and run.audit.ok
@@ -446,7 +446,7 @@ def _outcome(plan: Split, pieces: Sequence[Piece | Bounds | Failure | None]) -> 
     )  # fmt: skip
 
 
-def _judged(run: Run, clock: Stopwatch, *, goals_given: bool) -> Result:
+def _judged(run: MethodRun, clock: Stopwatch, *, goals_given: bool) -> Result:
     """Measure and judge what came of the whole."""
     cluster, placement = run.request.cluster, run.placement
     clock.add(run.timings)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.systems.folders.form import Form, lines_of, preparing
-from evenkeel.systems.folders.running import Run, Stopped
+from evenkeel.systems.folders.running import FolderRun, Stopped
 from tests.support.effort import share_of_examples
 from tests.support.systems.worlds import HOSTILE
 
@@ -183,7 +183,7 @@ def calls_of(here, tools, orders):
 
 def applied(folder, environment):
     """Order all waves of a folder, one after the other."""
-    run = Run(folder, environment, lambda kind, text: None)
+    run = FolderRun(folder, environment, lambda kind, text: None)
     for wave in run._form.waves:
         for command in wave.commands:
             try:

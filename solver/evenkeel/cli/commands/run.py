@@ -20,7 +20,7 @@ from evenkeel.model.runtime.printable import counted, printable
 if TYPE_CHECKING:
     from evenkeel.systems.documents import Document
     from evenkeel.systems.folders.guarding import Verdict
-    from evenkeel.systems.folders.running import Run
+    from evenkeel.systems.folders.running import FolderRun
 
 MOST_LISTED = 50
 """Differences that are listed one by one."""
@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.systems.documents import Document
-    from evenkeel.systems.folders.running import Run, Stopped
+    from evenkeel.systems.folders.running import FolderRun, Stopped
 
     faults = FaultList()
     if arguments.until is not None and arguments.until < 1:
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = arguments.dump or ()
     dumps = [Document.load(standard_input() if one == STDIN else one) for one in given]
     with _shown(arguments) as tell, _signals():
-        runner = Run(Path(arguments.folder), os.environ, tell)
+        runner = FolderRun(Path(arguments.folder), os.environ, tell)
         try:
             with runner.alone():
                 return _carried_out(runner, arguments, dumps)
@@ -96,7 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
             return 128 + stop.number
 
 
-def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[Document]") -> int:
+def _carried_out(
+    runner: "FolderRun", arguments: argparse.Namespace, dumps: "Sequence[Document]"
+) -> int:
     """Do what the arguments ask, and give back what is held where a signal ends that."""
     from evenkeel.systems.folders.running import Stopped
 

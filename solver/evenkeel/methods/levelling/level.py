@@ -18,7 +18,7 @@ from evenkeel.methods.levelling.rest import (
     highest_of,
 )
 from evenkeel.methods.levelling.rule_repair import move_pairs
-from evenkeel.methods.levelling.run_state import Run
+from evenkeel.methods.levelling.run_state import SearchRun
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
 from evenkeel_kernels.core.problem import UNLIMITED
@@ -37,7 +37,7 @@ ANY_HEIGHT = 1e9
 """A height above all others."""
 
 
-def level_within_budgets(run: Run) -> None:
+def level_within_budgets(run: SearchRun) -> None:
     """Place and level; where budgets do not reach the targets, to the lowest height they reach.
 
     Spent on targets out of their reach, they lower all nodes a little, and the fullest hardly. So
@@ -72,7 +72,7 @@ def level_within_budgets(run: Run) -> None:
     run.restart_from(*best[1:])
 
 
-def _relieved_to(run: Run, height: float, ceiling: NDArray[np.float64]) -> Height:
+def _relieved_to(run: SearchRun, height: float, ceiling: NDArray[np.float64]) -> Height:
     """Relieve nodes above a height, or ``ceiling (D, N)`` if less; how high they are after that."""
     nodes, state = run.problem.nodes, run.state
     most = np.minimum(evenly_full(run.problem) * height, ceiling)
@@ -94,7 +94,7 @@ def _relieved_to(run: Run, height: float, ceiling: NDArray[np.float64]) -> Heigh
     return height_of(run)
 
 
-def place_and_level(run: Run, *, in_brief: bool = False) -> None:
+def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
     """Take the pieces of the descent until it ends or must stop; the most level one stands."""
     if at_rest(run):
         return
@@ -130,14 +130,14 @@ def place_and_level(run: Run, *, in_brief: bool = False) -> None:
         run.restart_from(best[1], best[2])
 
 
-def room_made(run: Run) -> int:
+def room_made(run: SearchRun) -> int:
     """Make room for what fits nowhere; how many were placed."""
     return make_room(
         run.problem, run.state, run.forced, run.most_moves, lambda: run.look("make room")
     )
 
 
-def level_pairs(run: Run) -> None:
+def level_pairs(run: SearchRun) -> None:
     """Move two replicas of a partition at once, where single moves did not level all."""
     excess = run.ratio - 1.0
     if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
@@ -153,7 +153,7 @@ def level_pairs(run: Run) -> None:
         run.restart_from(*stood)
 
 
-def _is_lower(run: Run, before: Height) -> bool:
+def _is_lower(run: SearchRun, before: Height) -> bool:
     """Return whether the fullest node, or the sum of excesses, improved enough for the moves."""
     now, worth = height_of(run), run.parameters.worth_moving
     if now[:2] > before[:2]:
@@ -165,7 +165,7 @@ def _is_lower(run: Run, before: Height) -> bool:
     )
 
 
-def level_the_others(run: Run) -> None:
+def level_the_others(run: SearchRun) -> None:
     """Balance the other nodes where the fullest cannot reach their targets."""
     if run.stop is not None or run.ratio <= 1.0:
         return
@@ -188,7 +188,7 @@ def level_the_others(run: Run) -> None:
     run.problem, run.most_leaders = problem, most_leaders
 
 
-def recall_leaders(run: Run) -> None:
+def recall_leaders(run: SearchRun) -> None:
     """Choose leaders anew where walks levelled all: they hand on leads that need not change."""
     if run.stop is not None or run.work < len(run.led) or run.ratio > 1.0:
         return
@@ -199,7 +199,7 @@ def recall_leaders(run: Run) -> None:
     choosing.close()  # what was halfway takes effect, or is taken back
 
 
-def take_back_idle_moves(run: Run) -> None:
+def take_back_idle_moves(run: SearchRun) -> None:
     """Take back the moves that bring no node nearer to its targets, where these are missed."""
     if run.stop is not None or run.ratio <= 1.0:
         return
@@ -211,7 +211,7 @@ def take_back_idle_moves(run: Run) -> None:
         run.restart_from(*stood)
 
 
-def _let_be_the_highest(run: Run) -> None:
+def _let_be_the_highest(run: SearchRun) -> None:
     """Set the load of the fullest nodes as their target; the others keep theirs."""
     state, nodes = run.state, run.problem.nodes
     high, led_high = highest_of(state, run.targets)
@@ -223,7 +223,7 @@ def _let_be_the_highest(run: Run) -> None:
     run.most_leaders = np.where(led_high, state.leaders, run.most_leaders)
 
 
-def is_spent(run: Run) -> bool:
+def is_spent(run: SearchRun) -> bool:
     """Return whether some budget leaves no room for one more of what it counts."""
     budgets, state = run.problem.budgets, run.state
     if not budgets.binds:
@@ -239,7 +239,7 @@ def is_spent(run: Run) -> bool:
     )
 
 
-def moves_spent(run: Run) -> bool:
+def moves_spent(run: SearchRun) -> bool:
     """Return whether no replica may move any more."""
     budgets, state = run.problem.budgets, run.state
     return budgets.binds and bool(
@@ -250,7 +250,7 @@ def moves_spent(run: Run) -> bool:
     )
 
 
-def _all_closed(run: Run) -> bool:
+def _all_closed(run: SearchRun) -> bool:
     """Return whether no node that accepts replicas may take one more."""
     budgets, state, nodes = run.problem.budgets, run.state, run.problem.nodes
     for tier in budgets.tiers.tolist():
@@ -260,7 +260,7 @@ def _all_closed(run: Run) -> bool:
     return False
 
 
-def _largest(run: Run) -> float:
+def _largest(run: SearchRun) -> float:
     """What the largest replica weighs in the dimension that moves."""
     dimension = run.problem.budgets.data_dimension
     if dimension < 0:

@@ -18,7 +18,7 @@ from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions, spread_excess, spread_excess_before
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.make_room import make_room
-from evenkeel.methods.levelling.run_state import Run, book_drop, placed_state
+from evenkeel.methods.levelling.run_state import SearchRun, book_drop, placed_state
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import (
     may_be_dropped,
@@ -47,7 +47,7 @@ ROUNDS = 4
 """How often it is looked, as long as anything is found: one step makes room for another."""
 
 
-def repair(run: Run) -> None:
+def repair(run: SearchRun) -> None:
     """Place what waits, the most endangered partitions first, as far as the budgets go."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(len(state.load)))
@@ -61,7 +61,7 @@ def repair(run: Run) -> None:
     run.forced &= run.waiting
 
 
-def place_what_fits(run: Run) -> bool:
+def place_what_fits(run: SearchRun) -> bool:
     """Place what still waits, the most endangered first, wherever it fits; whether any did."""
     waiting = run.waiting
     if run.stop is not None or not waiting.any():
@@ -69,12 +69,12 @@ def place_what_fits(run: Run) -> bool:
     return place(run, most_endangered_first(run, waiting), "repair") > 0
 
 
-def place(run: Run, order: NDArray[np.int64], stage: str) -> int:
+def place(run: SearchRun, order: NDArray[np.int64], stage: str) -> int:
     """Place what waits, in that order, each where it fits best; how many were placed."""
     return _placed(run, order, stage, run.state.leader >= 0)
 
 
-def _placed(run: Run, order: NDArray[np.int64], stage: str, led: NDArray[np.bool_]) -> int:
+def _placed(run: SearchRun, order: NDArray[np.int64], stage: str, led: NDArray[np.bool_]) -> int:
     """Place what waits, with room to lead where its partition is not ``led (P,)``."""
     problem, state, placed = run.problem, run.state, 0
     scan = new_scan(problem, np.zeros(len(state.load)))
@@ -85,7 +85,7 @@ def _placed(run: Run, order: NDArray[np.int64], stage: str, led: NDArray[np.bool
     return placed
 
 
-def most_endangered_first(run: Run, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
+def most_endangered_first(run: SearchRun, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
     """List replicas ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
 
     Then by quorum. Each replica of a partition that is placed makes the next one less urgent. Live
@@ -117,7 +117,7 @@ def _earlier_lost(owner: NDArray[np.int32], lost: NDArray[np.bool_]) -> NDArray[
     return before - np.repeat(before[starts], length)
 
 
-def look_once_more(run: Run) -> None:
+def look_once_more(run: SearchRun) -> None:
     """Place, lead and drop what one step would, until nothing more is found."""
     for _ in range(ROUNDS):
         if run.stop is not None:
@@ -129,7 +129,7 @@ def look_once_more(run: Run) -> None:
             break
 
 
-def _place_beside_terms(run: Run) -> bool:
+def _place_beside_terms(run: SearchRun) -> bool:
     """Place what has no node where a slot is kept free for a node that a term wants."""
     nowhere = run.waiting & (run.state.node < 0)
     if not nowhere.any() or not (run.problem.rules.term[:, 0] > 0).any():
@@ -141,7 +141,7 @@ def _place_beside_terms(run: Run) -> bool:
     return placed
 
 
-def _place_beside_spread(run: Run) -> bool:
+def _place_beside_spread(run: SearchRun) -> bool:
     """Place what waits where its partition breaks its hard spread limits no more than it came."""
     if not run.waiting.any() or not (run.problem.rules.limit[:, 1] >= 0).any():
         return False
@@ -155,7 +155,7 @@ def _place_beside_spread(run: Run) -> bool:
     return placed > 0
 
 
-def _placed_beyond(run: Run, came: NDArray[np.int64], waiting: NDArray[np.bool_]) -> int:
+def _placed_beyond(run: SearchRun, came: NDArray[np.int64], waiting: NDArray[np.bool_]) -> int:
     """Place a replica of each partition that may break its limits by one more; how many were."""
     if not waiting.any():
         return 0
@@ -175,7 +175,7 @@ def _placed_beyond(run: Run, came: NDArray[np.int64], waiting: NDArray[np.bool_]
     return placed
 
 
-def _place_unled(run: Run) -> bool:
+def _place_unled(run: SearchRun) -> bool:
     """Place what has no node with the room to lead, of partitions without a leader in any case."""
     nowhere = run.waiting & (run.state.node < 0)
     nowhere &= (run.state.leader < 0)[run.problem.partitions.owner]
@@ -199,13 +199,13 @@ def _without_spread(problem: Problem, tiers: NDArray[np.intp]) -> Problem:
     return problem._replace(rules=problem.rules._replace(limit=limit))
 
 
-def _appoint(run: Run) -> bool:
+def _appoint(run: SearchRun) -> bool:
     """Let partitions be led that are not, or not where a leader may stand."""
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     return replace_leaders(run.problem, run.state, scan) > 0
 
 
-def _drop(run: Run) -> bool:
+def _drop(run: SearchRun) -> bool:
     """Drop followers beyond those wanted that were needed before, and are not any more."""
     cluster, state = run.request.cluster, run.state
     if wants_its_rows(cluster):
@@ -226,7 +226,7 @@ def _drop(run: Run) -> bool:
     return bool(run.dropped[spare].any())
 
 
-def _is_missed(run: Run, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_missed(run: SearchRun, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return whether a partition is worse than it came without each of some replicas."""
     cluster, node = run.request.cluster, run.state.node.copy()
     node[replicas] = -1
@@ -248,7 +248,7 @@ class Restraint(NamedTuple):
             np.zeros(len(cluster.placement.node), bool), np.zeros(len(cluster.partitions), bool)
         )
 
-    def after(self, run: Run, outcome: Outcome) -> "Restraint | None":
+    def after(self, run: SearchRun, outcome: Outcome) -> "Restraint | None":
         """Leave alone what became worse than before, too; None if nothing did."""
         cluster, partitions = run.request.cluster, run.problem.partitions
         lighter = (partitions.leader_load < partitions.voter_load).any()
@@ -269,7 +269,7 @@ class Restraint(NamedTuple):
         return Restraint(self.kept | kept, self.pinned | pinned)
 
 
-def prepare(request: Request, parameters: Parameters, restraint: Restraint, work: int) -> Run:
+def prepare(request: Request, parameters: Parameters, restraint: Restraint, work: int) -> SearchRun:
     """Compile the cluster, drop surplus replicas, and mark those that must move."""
     started = time.perf_counter()
     cluster = request.cluster
@@ -292,7 +292,7 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint, work
     if size_of(cluster) > SMALL:  # the refinement of small ones chooses better
         forced |= beyond_limits(problem, state, forced)
     forced &= problem.partitions.movable
-    run = Run(
+    run = SearchRun(
         request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target,
         work=work,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import broken_terms
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.methods.levelling.run_state import Run
+from evenkeel.methods.levelling.run_state import SearchRun
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import ROUNDING, inverse
 from evenkeel_kernels.core.problem import Problem, State
@@ -21,12 +21,12 @@ HIGH = 0.5
 """Part of the greatest excess from which on a node is as high as the highest."""
 
 
-def at_rest(run: Run) -> bool:
+def at_rest(run: SearchRun) -> bool:
     """Return whether nothing must move, all leaders may lead and all nodes are within target."""
     return nothing_due(run) and run.ratio <= 1.0
 
 
-def nothing_due(run: Run) -> bool:
+def nothing_due(run: SearchRun) -> bool:
     """Return whether nothing must move, and every leader may lead."""
     if run.forced.any() or _is_worth_leading(run):
         return False
@@ -38,7 +38,7 @@ def nothing_due(run: Run) -> bool:
     return bool(led.all()) or not has_leaders(run.request.cluster)
 
 
-def is_worth_it(run: Run, before: float) -> bool:
+def is_worth_it(run: SearchRun, before: float) -> bool:
     """Return whether the goals are met, or the excesses are clearly smaller than ``before``.
 
     Where goals cannot be reached, every run finds something a little better; each would move
@@ -48,7 +48,7 @@ def is_worth_it(run: Run, before: float) -> bool:
     return after == 0.0 or after < run.parameters.worth_moving * before
 
 
-def count_misled(run: Run) -> int:
+def count_misled(run: SearchRun) -> int:
     """Count the partitions that are led from a worse choice of their rule than could be."""
     cluster = run.request.cluster
     if not any(rule.lead for rule in cluster.rules):
@@ -57,7 +57,7 @@ def count_misled(run: Run) -> int:
     return sum(len(one.amount) for one in found if one.kind == "lead")
 
 
-def _is_worth_leading(run: Run) -> bool:
+def _is_worth_leading(run: SearchRun) -> bool:
     """Return whether replicas may move since too many leaders are a worse choice of their rule."""
     leader_preference_violations = count_misled(run)
     if size_of(run.request.cluster) <= SMALL:
@@ -83,7 +83,7 @@ class Height(NamedTuple):
     excess: float  # all that is above targets, in units of them
 
 
-def height_of(run: Run) -> Height:
+def height_of(run: SearchRun) -> Height:
     """Return how far from the targets the run is."""
     problem, load = run.problem, run.state.load
     nodes, targets = problem.nodes, run.targets

@@ -15,7 +15,7 @@ from evenkeel.measure.audit import KINDS, Violations, audit, broken_limits, brok
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.levelling.make_room import make_room_to_lead
-from evenkeel.methods.levelling.run_state import Run
+from evenkeel.methods.levelling.run_state import SearchRun
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.by_node import by_node
@@ -36,14 +36,14 @@ PAIRED = 32
 """Partitions repaired by pairs between two looks at the clock."""
 
 
-def rules_broken(run: Run, placement: Placement) -> list[Violations]:
+def rules_broken(run: SearchRun, placement: Placement) -> list[Violations]:
     """Rules broken in a placement that moves can repair, leaders excluded."""
     standing = PlacementCounts.of(run.request.cluster, placement)
     found = broken_limits(standing) + broken_terms(standing)
     return [one for one in found if one.kind != "lead" and one.count]
 
 
-def some_repaired(run: Run) -> bool:
+def some_repaired(run: SearchRun) -> bool:
     """Return whether hard rules of some kind, or capacities, are broken less often than before."""
     was, now = (
         Counter(
@@ -58,7 +58,7 @@ def some_repaired(run: Run) -> bool:
     return bool(was - now)
 
 
-def repair_rules(run: Run) -> bool:
+def repair_rules(run: SearchRun) -> bool:
     """Repair broken rules move by move; return whether a move was made and left a node too full."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
@@ -69,7 +69,7 @@ def repair_rules(run: Run) -> bool:
     return bool(made[0] > 0) and run.ratio > 1.0
 
 
-def only_crowded(run: Run) -> bool:
+def only_crowded(run: SearchRun) -> bool:
     """Return whether all that is broken is soft limits of groups on nodes, and none are spent."""
     last = len(run.problem.domains.domain) - 1  # of the nodes
     crowds = all(
@@ -79,7 +79,7 @@ def only_crowded(run: Run) -> bool:
     return crowds and not run.problem.budgets.binds and size_of(run.request.cluster) > SMALL
 
 
-def even_out_groups(run: Run) -> bool:
+def even_out_groups(run: SearchRun) -> bool:
     """Lower the skews of groups to what is allowed; whether that left a node too full."""
     problem, rules = run.problem, run.problem.rules
     skewed = rules.group_limit[:, 4] >= 0
@@ -103,7 +103,7 @@ def even_out_groups(run: Run) -> bool:
     return made > 0 and run.ratio > 1.0
 
 
-def repair_leaders(run: Run) -> bool:
+def repair_leaders(run: SearchRun) -> bool:
     """Let a replica move where a partition has none on a node that may lead."""
     problem, state = run.problem, run.state
     ill = _led_by_none(run)
@@ -113,7 +113,7 @@ def repair_leaders(run: Run) -> bool:
     return place_leaders(problem, state, scan, ill) > 0 and run.ratio > 1.0
 
 
-def make_way_for_leaders(run: Run) -> bool:
+def make_way_for_leaders(run: SearchRun) -> bool:
     """Let others make way where a partition finds no room on a node that may lead."""
     ill = _led_by_none(run)
     if len(ill) == 0:
@@ -124,7 +124,7 @@ def make_way_for_leaders(run: Run) -> bool:
     return placed_state > 0 and run.ratio > 1.0
 
 
-def _led_by_none(run: Run) -> NDArray[np.int64]:
+def _led_by_none(run: SearchRun) -> NDArray[np.int64]:
     """List the partitions whose leader stands where it may not lead, or that have none."""
     problem, state, cluster = run.problem, run.state, run.request.cluster
     if not has_leaders(cluster) or problem.nodes.leads.all():
@@ -139,7 +139,7 @@ def _led_by_none(run: Run) -> NDArray[np.int64]:
     return np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
 
 
-def repair_in_pairs(run: Run) -> None:
+def repair_in_pairs(run: SearchRun) -> None:
     """Move two replicas of a partition at once, where one waits or a rule was broken."""
     problem, state = run.problem, run.state
     partitions = np.unique(problem.partitions.owner[run.waiting]).astype(np.int64)

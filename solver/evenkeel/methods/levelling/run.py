@@ -77,7 +77,7 @@ from evenkeel.methods.levelling.rule_repair import (
     rules_broken,
     some_repaired,
 )
-from evenkeel.methods.levelling.run_state import Run, placed_state
+from evenkeel.methods.levelling.run_state import SearchRun, placed_state
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import kept, leading_slots, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -113,7 +113,7 @@ def searched(request: Request, parameters: Parameters = DEFAULT, *, work: int = 
     return outcome_after(lambda run: _level(run, lambda _: False), request, parameters, work)
 
 
-def _level(run: Run, refine: Callable[[Run], bool]) -> None:
+def _level(run: SearchRun, refine: Callable[[SearchRun], bool]) -> None:
     """Repair, place and level, and ``refine``, which returns whether what stands comes from it."""
     before, changed = excess(run.state, run.targets), must_change(run)
     search(run)
@@ -126,7 +126,7 @@ def _level(run: Run, refine: Callable[[Run], bool]) -> None:
 def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
     """Place what waits, room being made for it, and let partitions be led; level nothing."""
 
-    def phases(run: Run) -> None:
+    def phases(run: SearchRun) -> None:
         repair(run)
         repair_leaders(run)
         complete(run)
@@ -135,7 +135,7 @@ def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
 
 
 def outcome_after(
-    phases: Callable[[Run], None], request: Request, parameters: Parameters, work: int = 0
+    phases: Callable[[SearchRun], None], request: Request, parameters: Parameters, work: int = 0
 ) -> Outcome:
     """Go through phases, anew with what they made worse left alone, until nothing is worse."""
     restraint: Restraint | None = Restraint.none(request.cluster)
@@ -168,7 +168,7 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
     return led_within_groups(request, found)
 
 
-def search(run: Run) -> None:
+def search(run: SearchRun) -> None:
     """Repair, repair, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
     # what waits goes before rules, which would else take all of a budget, the time or the work
@@ -200,7 +200,7 @@ def search(run: Run) -> None:
         save_moves(run)
 
 
-def repair_late(run: Run) -> bool:
+def repair_late(run: SearchRun) -> bool:
     """Repair what had no room before all was level; whether that left a node too full."""
     too_full = repair_leaders(run)
     too_full |= make_way_for_leaders(run)
@@ -209,19 +209,19 @@ def repair_late(run: Run) -> bool:
     return (bool(run.broken or run.waiting.any()) and even_out_groups(run)) or too_full
 
 
-def must_change(run: Run) -> bool:
+def must_change(run: SearchRun) -> bool:
     """Return whether something must change, however little nodes are above their targets."""
     return bool(run.dropped.any()) or not nothing_due(run)
 
 
-def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
+def stay_unless_worth_it(run: SearchRun, before: float, changed: bool) -> None:
     """Leave everything where it is, if nothing must change and the gain is negligible."""
     free = run.stop is None and not run.problem.budgets.binds
     if free and not changed and not is_worth_it(run, before) and not some_repaired(run):
         run.restart_from(run.request.start.node, run.request.start.leader)
 
 
-def complete(run: Run) -> None:
+def complete(run: SearchRun) -> None:
     """Fill up to floors, place replicas that soft rules keep out, and elect leaders."""
     fill_to_floors(run)
     place_past_soft_rules(run)
@@ -241,7 +241,7 @@ def complete(run: Run) -> None:
         send_home(run.problem, run.state, run.targets, run.forced, floor)
 
 
-def spare_some(run: Run, floor: NDArray[np.float64]) -> None:
+def spare_some(run: SearchRun, floor: NDArray[np.float64]) -> None:
     """Let followers move instead of leaders, where as many moves do, and leaders stay."""
     if run.stop is not None:
         return
@@ -251,7 +251,7 @@ def spare_some(run: Run, floor: NDArray[np.float64]) -> None:
             break
 
 
-def outcome_of(run: Run) -> Outcome:
+def outcome_of(run: SearchRun) -> Outcome:
     """Hand out what was found; what has no node stays where it was, dead nodes included."""
     node = _node(run)
     done = run.ratio <= 1.0 and floors_met(run) and not run.waiting.any()
@@ -273,7 +273,7 @@ def outcome_of(run: Run) -> Outcome:
     )
 
 
-def _node(run: Run) -> NDArray[np.int32]:
+def _node(run: SearchRun) -> NDArray[np.int32]:
     """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it."""
     node = run.state.node
     stays = kept(run.request.cluster, node)
@@ -289,7 +289,7 @@ def _node(run: Run) -> NDArray[np.int32]:
     return run.state.node.copy()
 
 
-def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
+def _put_back(run: SearchRun, dead: NDArray[np.int64]) -> None:
     """Put replicas back on their dead nodes unless a hard rule breaks by it."""
     if len(dead) == 0:
         return
@@ -299,7 +299,7 @@ def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
     leave_out_dead(run.problem, run.state, dead, np.zeros(len(run.state.node), bool))
 
 
-def refine_small(run: Run) -> bool:
+def refine_small(run: SearchRun) -> bool:
     """Refine what was found on a small cluster; whether what stands now comes from that."""
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
@@ -353,7 +353,7 @@ def refine_small(run: Run) -> bool:
     return True
 
 
-def _forced(run: Run) -> NDArray[np.bool_]:
+def _forced(run: SearchRun) -> NDArray[np.bool_]:
     """Return the replicas that must not stay on their initial node, (K,)."""
     request, cluster = run.request, run.request.cluster
     if request.start is cluster.placement:
@@ -400,7 +400,7 @@ PAIRS = 50_000_000
 """Pairs of replicas looked at for exchanges, unless a time limit is given."""
 
 
-def fill_to_floors(run: Run) -> None:
+def fill_to_floors(run: SearchRun) -> None:
     """Let nodes below their floor take replicas that others can spare, or trade them for others."""
     if run.stop is not None or floors_met(run):
         return
@@ -415,14 +415,14 @@ def fill_to_floors(run: Run) -> None:
                 break
 
 
-def floors_met(run: Run) -> bool:
+def floors_met(run: SearchRun) -> bool:
     """Return whether every node holds its floor; true where none is asked for."""
     floor = floors_of(run)
     # what leaves a node may leave a rounding below nothing there
     return bool(((run.state.load >= floor) | (floor <= 0.0)).all())
 
 
-def floors_of(run: Run) -> NDArray[np.float64]:
+def floors_of(run: SearchRun) -> NDArray[np.float64]:
     """Return the least load wanted on each node, up to rounding, (D, N)."""
     return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)
 
@@ -450,7 +450,7 @@ class _Asked(NamedTuple):
     surplus: NDArray[np.float64]  # (DONORS,)
 
     @classmethod
-    def of(cls, run: Run) -> "_Asked":
+    def of(cls, run: SearchRun) -> "_Asked":
         """Take it from where a run stands."""
         nodes = run.state.load.shape[1]
         return cls(
@@ -463,7 +463,7 @@ class _Asked(NamedTuple):
         )
 
 
-def _fill(run: Run) -> None:
+def _fill(run: SearchRun) -> None:
     """Let nodes take replicas, one at a time, until that fills none any further."""
     asked, made = _Asked.of(run), np.zeros(1, np.int64)
     turns = max(1, looks_in_slice(run.problem) // DONORS)
@@ -472,7 +472,7 @@ def _fill(run: Run) -> None:
             break
 
 
-def _exchange(run: Run, tally: NDArray[np.int64]) -> None:
+def _exchange(run: SearchRun, tally: NDArray[np.int64]) -> None:
     """Let nodes trade replicas until that brings none nearer; ``tally`` is that of `exchange`."""
     asked = _Asked.of(run)
     size = np.zeros((1 + int(np.diff(asked.first).max(initial=0)), len(asked.lowest)))
@@ -488,7 +488,7 @@ SLICES, WORK = 5, 10_000_000
 """How often the clock is looked at meanwhile, and the work until then."""
 
 
-def save_moves(run: Run) -> None:
+def save_moves(run: SearchRun) -> None:
     """Make the fewest moves where placing is a flow, and note the number if it is proven."""
     if run.stop is not None or not _is_a_flow(run):
         return
@@ -508,7 +508,7 @@ def save_moves(run: Run) -> None:
         run.fewest = _moves(run)
 
 
-def _cancelled(run: Run, problem: Problem) -> bool:
+def _cancelled(run: SearchRun, problem: Problem) -> bool:
     """Relieve nodes and save moves, and level leaders after that; whether no fewer are possible."""
     state, nodes, proven = run.state, len(run.state.replicas), False
     scratch = (
@@ -528,7 +528,7 @@ def _cancelled(run: Run, problem: Problem) -> bool:
     return proven
 
 
-def _with_leaders_pinned(run: Run) -> Problem:
+def _with_leaders_pinned(run: SearchRun) -> Problem:
     """Return the problem with leaders staying where they are."""
     problem, leader = run.problem, run.state.leader
     movable = problem.partitions.movable.copy()
@@ -536,13 +536,13 @@ def _with_leaders_pinned(run: Run) -> Problem:
     return problem._replace(partitions=problem.partitions._replace(movable=movable))
 
 
-def _moves(run: Run) -> int:
+def _moves(run: SearchRun) -> int:
     """Count the moves made."""
     came = run.request.cluster.placement
     return compare(run.request.cluster, came, run.placement).moves
 
 
-def _is_a_flow(run: Run) -> bool:
+def _is_a_flow(run: SearchRun) -> bool:
     """Return whether replicas weigh alike, and rules only limit them in domains that are nested.
 
     All are placed, no node holds two of a partition, and any node that takes one may lead.
@@ -586,7 +586,7 @@ MOST_FAILURES = 64
 """Partitions that could not be repaired within the targets before no more are tried."""
 
 
-def place_past_soft_rules(run: Run) -> None:
+def place_past_soft_rules(run: SearchRun) -> None:
     """Place what only soft limits keep from having a node."""
     if not run.waiting.any():
         return
@@ -602,7 +602,7 @@ def place_past_soft_rules(run: Run) -> None:
         repair_within_targets(run)
 
 
-def level_past_soft_rules(run: Run) -> None:
+def level_past_soft_rules(run: SearchRun) -> None:
     """Level what only soft limits keep above its target, if they shall yield to goals."""
     goals = run.request.goals
     if not isinstance(goals, Goals) or not goals.soft_yield:
@@ -619,7 +619,7 @@ def level_past_soft_rules(run: Run) -> None:
         repair_within_targets(run)
 
 
-def repair_within_targets(run: Run) -> None:
+def repair_within_targets(run: SearchRun) -> None:
     """Enforce all soft rules again, and repair those that can hold within the targets."""
     ignore_soft_rules(run, 0.0)
     if run.ratio > 1.0:
@@ -638,13 +638,13 @@ def repair_within_targets(run: Run) -> None:
             return
 
 
-def soft_weights(run: Run) -> list[float]:
+def soft_weights(run: SearchRun) -> list[float]:
     """Weights of the soft limits, the least first."""
     rules = run.request.cluster.rules
     return sorted({limit.weight for rule in rules for limit in rule.limits() if not limit.hard})
 
 
-def ignore_soft_rules(run: Run, weight: float) -> None:
+def ignore_soft_rules(run: SearchRun, weight: float) -> None:
     """Compile anew without the soft limits up to a weight, and stand where it stood."""
     cluster, now, nodes = run.request.cluster, run.placement, run.problem.nodes
     run.problem = compile_problem(

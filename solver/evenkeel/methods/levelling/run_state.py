@@ -21,7 +21,7 @@ from evenkeel_kernels.levelling.redistribution import moves_made
 
 
 @dataclass
-class Run:
+class SearchRun:
     """The problem, the state of the search, and decisions made before it.
 
     ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,

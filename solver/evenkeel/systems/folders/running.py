@@ -51,7 +51,7 @@ class Stopped(Exception):
         self.differs = differs
 
 
-class Run:
+class FolderRun:
     """The run of a folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], tell: Tell) -> None:

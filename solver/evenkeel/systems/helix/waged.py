@@ -613,7 +613,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class WagedRun:
     """What came of a run."""
 
     assignment: Assignment | None
@@ -643,14 +643,14 @@ def rebalance(
     preference: Preference,
     scoring: tuple[str, ...] = (),
     stop: Callable[[int], bool] = lambda placed: False,
-) -> Run:
+) -> WagedRun:
     """Run WAGED in one of its scopes.
 
     Apache Helix, ``ConstraintBasedAlgorithm``, ``ClusterModelProvider`` and ``ClusterContext``.
     """
     laps = [time.perf_counter()]
     if len(task.nodes) == 0 or len(model.kind) == 0:
-        return Run(nothing(len(model.kind)), 0, dict.fromkeys(("model", "sort", "fit"), 0.0))
+        return WagedRun(nothing(len(model.kind)), 0, dict.fromkeys(("model", "sort", "fit"), 0.0))
     prepared = prepare(model, task, scoring)
     for d in model.total_order.tolist():
         if prepared.estimates.left[d] < 0:
@@ -669,7 +669,7 @@ def rebalance(
     assignment = _packed(begun) if done else None
     laps.append(time.perf_counter())
     timings = dict(zip(("model", "sort", "fit"), np.diff(laps).tolist(), strict=True))
-    return Run(assignment, len(owner), timings)
+    return WagedRun(assignment, len(owner), timings)
 
 
 def nothing(partitions: int) -> Assignment:
@@ -906,7 +906,7 @@ def _unchanged(request: Request, reason: StopReason, failure: WagedFailure | Non
     )
 
 
-def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -> Outcome:
+def _outcome(request: Request, run: WagedRun, scope: Scope, assignment: Assignment) -> Outcome:
     """Put an assignment into the slots of the cluster."""
     start = request.start
     node = np.empty(len(start.node), np.int32)
