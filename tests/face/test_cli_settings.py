@@ -9,7 +9,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import command_parser, main
-from evenkeel.cli.changes import too_few_domains
+from evenkeel.cli.reading import too_few_domains
 from evenkeel.model.newcomers import more_alike
 from evenkeel.systems import registry
 from evenkeel.systems.tables.reading import read_newcomers

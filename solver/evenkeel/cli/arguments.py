@@ -12,13 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenkeel.cli.output import BAD_INPUT
+from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
 if TYPE_CHECKING:
     from evenkeel.methods.options import Options
+    from evenkeel.model.cluster import Cluster
     from evenkeel.model.goals import Goals
     from evenkeel.model.limits import Limits
+    from evenkeel.planning.throttle import Throttle
 
 Commands = Any
 """What ``add_subparsers`` returns; argparse keeps its type to itself."""
@@ -472,8 +475,6 @@ def option_of(text: str) -> tuple[str, Any]:
 def options_of(arguments: argparse.Namespace) -> "Options | None":
     """Return the options of the method that the arguments name."""
     from evenkeel.methods.registry import find
-    from evenkeel.model.errors import FaultList
-    from evenkeel.model.reading.keywords import did_you_mean
 
     given: list[tuple[str, Any]] = arguments.option
     if not given:
@@ -560,3 +561,93 @@ def factor_of(text: str) -> float:
             f"{value:.10g} for a part"
         )
     return round(1.0 + value, 12) if more else value
+
+
+def throttle_of(text: str) -> tuple[str, Any]:
+    """Read one limit of a throttle.
+
+    >>> throttle_of("node-in=2"), throttle_of("domain-in=zone=4"), throttle_of("copies=few")
+    (('node_in', 2), ('domain_in', ('zone', 4)), ('copies', 'few'))
+    >>> throttle_of("window=30m-8h"), throttle_of("every=24h"), throttle_of("recovery-first=yes")
+    (('window', (1800.0, 28800.0)), ('every', 86400.0), ('recovery_first', True))
+    """
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    name = name.strip().replace("-", "_")
+    if name in ("domain_in", "domain_out"):
+        return name, tier_count_of(value)
+    if name == "priority":
+        of, equals, amount = value.partition("=")
+        if not (equals and of.strip()):
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
+        return name, (of.strip(), number_or_text(amount))
+    if name == "window":
+        begin, dash, end = value.partition("-")
+        if not dash:
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form window=BEGIN-END")
+        return name, (_seconds(text, begin), _seconds(text, end) if end.strip() else float("inf"))
+    if name == "every":
+        return name, _seconds(text, value)
+    if name == "recovery_first":
+        return name, {"yes": True, "no": False}.get(value.strip(), value)
+    return name, number_or_text(value)
+
+
+def _seconds(whole: str, text: str) -> float:
+    """Read a length of time such as ``8h``, ``30m``, ``1d`` or ``90``, in seconds."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number, unit = text.strip(), 1.0
+    if number[-1:] in units:
+        number, unit = number[:-1], units[number[-1]]
+    try:
+        return float(number) * unit
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{whole!r}: {text!r} is not a time such as 8h, 30m or 90s"
+        ) from None
+
+
+def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
+    """Return the throttle that the arguments name, or raise all that is wrong with them."""
+    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle, Windows
+
+    by_name = [*BY_TIER, "priority"]
+    known = [*COUNTS, *RATES, *by_name, "window", "every", "recovery_first"]
+    faults = FaultList()
+    limits: dict[str, Any] = {}
+    spans: list[tuple[float, float]] = []
+    for name, value in given:
+        if name not in known:
+            written = [one.replace("_", "-") for one in known]
+            names = ", ".join(written) + did_you_mean(name.replace("_", "-"), written)
+            faults.add(f"throttle {name}", value, f"is unknown; known: {names}")
+        elif name == "window":
+            spans.append(value)
+        elif name in by_name:
+            limits.setdefault(name, {}).update([value])
+        elif name in limits:
+            faults.add(f"throttle {name}", value, "is given twice")
+        else:
+            limits[name] = value
+    every = limits.pop("every", None)
+    last = max((end for begin, end in spans if begin < end), default=float("inf"))
+    if every is not None and not spans:
+        faults.add("throttle every", every, "needs windows: give window=BEGIN-END")
+    elif every is not None and every < last < float("inf"):
+        faults.add("throttle every", every, f"must be at least {last:g} s, where windows end")
+    elif every is None and last < float("inf"):
+        wanted = "must not end, or come again: give every, such as every=24h, or no end: window=8h-"
+        faults.add("throttle window", last, wanted)
+    faults.raise_if_any()
+    windows = Windows(spans, every) if spans else None
+    return Throttle(**limits, windows=windows)
+
+
+def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
+    """Return the name of the protocol: as asked for, or that of the system the files are of."""
+    from evenkeel.planning.throttle import PRESETS
+
+    own = cluster.native_format if cluster.native_format in PRESETS else "plain"
+    asked: str | None = arguments.protocol
+    return asked or own

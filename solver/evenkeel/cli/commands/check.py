@@ -20,18 +20,12 @@ from evenkeel.cli.arguments import (
     goals_of,
     option_name,
     read_options,
-)
-from evenkeel.cli.changes import add_changes, changed
-from evenkeel.cli.commands.plan import (
-    beyond_limits,
-    code_of_plan,
-    figures_of_plan,
     throttle_from,
     throttle_of,
-    verdict_of_plan,
 )
-from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
+from evenkeel.cli.commands.plan import beyond_limits, code_of_plan, figures_of_plan, verdict_of_plan
 from evenkeel.cli.output import BROKEN, DONE, by_group, emit, list_kinds, page
+from evenkeel.cli.reading import add_changes, changed, files_of, note_left_out, with_measured_loads
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.printable import counted

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import DONE, check_outputs, complain, emit, list_files
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput

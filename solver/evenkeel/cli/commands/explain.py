@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.solve import read_cluster, solved
+from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.output import DONE, INTERRUPTED, emit
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.keywords import meant_name

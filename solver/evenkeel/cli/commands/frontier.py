@@ -11,9 +11,8 @@ from evenkeel.cli.arguments import (
     add_output,
     level_of,
 )
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
 

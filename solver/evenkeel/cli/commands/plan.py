@@ -13,12 +13,12 @@ from evenkeel.cli.arguments import (
     add_output,
     add_solving,
     limits_of,
-    number_or_text,
-    tier_count_of,
+    protocol_of,
+    throttle_from,
+    throttle_of,
 )
-from evenkeel.cli.changes import add_changes
 from evenkeel.cli.commands.explain import index_of
-from evenkeel.cli.commands.solve import read_cluster, solved
+from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.output import (
     BROKEN,
     DONE,
@@ -36,9 +36,8 @@ from evenkeel.cli.output import (
     page,
     write_table,
 )
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
-from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from evenkeel.model.placement import Placed, Placement
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.replay import Certificate
-    from evenkeel.planning.throttle import Throttle
 
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
@@ -233,96 +231,6 @@ def figures_of_plan(
         "disk_moves_blocked": len(plan.disk_moves.blocked),
         "stranded": stranded_names(plan.cluster),
     }
-
-
-def throttle_of(text: str) -> tuple[str, Any]:
-    """Read one limit of a throttle.
-
-    >>> throttle_of("node-in=2"), throttle_of("domain-in=zone=4"), throttle_of("copies=few")
-    (('node_in', 2), ('domain_in', ('zone', 4)), ('copies', 'few'))
-    >>> throttle_of("window=30m-8h"), throttle_of("every=24h"), throttle_of("recovery-first=yes")
-    (('window', (1800.0, 28800.0)), ('every', 86400.0), ('recovery_first', True))
-    """
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    name = name.strip().replace("-", "_")
-    if name in ("domain_in", "domain_out"):
-        return name, tier_count_of(value)
-    if name == "priority":
-        of, equals, amount = value.partition("=")
-        if not (equals and of.strip()):
-            raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
-        return name, (of.strip(), number_or_text(amount))
-    if name == "window":
-        begin, dash, end = value.partition("-")
-        if not dash:
-            raise argparse.ArgumentTypeError(f"{text!r} is not of the form window=BEGIN-END")
-        return name, (_seconds(text, begin), _seconds(text, end) if end.strip() else float("inf"))
-    if name == "every":
-        return name, _seconds(text, value)
-    if name == "recovery_first":
-        return name, {"yes": True, "no": False}.get(value.strip(), value)
-    return name, number_or_text(value)
-
-
-def _seconds(whole: str, text: str) -> float:
-    """Read a length of time such as ``8h``, ``30m``, ``1d`` or ``90``, in seconds."""
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-    number, unit = text.strip(), 1.0
-    if number[-1:] in units:
-        number, unit = number[:-1], units[number[-1]]
-    try:
-        return float(number) * unit
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{whole!r}: {text!r} is not a time such as 8h, 30m or 90s"
-        ) from None
-
-
-def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
-    """Return the throttle that the arguments name, or raise all that is wrong with them."""
-    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle, Windows
-
-    by_name = [*BY_TIER, "priority"]
-    known = [*COUNTS, *RATES, *by_name, "window", "every", "recovery_first"]
-    faults = FaultList()
-    limits: dict[str, Any] = {}
-    spans: list[tuple[float, float]] = []
-    for name, value in given:
-        if name not in known:
-            written = [one.replace("_", "-") for one in known]
-            names = ", ".join(written) + did_you_mean(name.replace("_", "-"), written)
-            faults.add(f"throttle {name}", value, f"is unknown; known: {names}")
-        elif name == "window":
-            spans.append(value)
-        elif name in by_name:
-            limits.setdefault(name, {}).update([value])
-        elif name in limits:
-            faults.add(f"throttle {name}", value, "is given twice")
-        else:
-            limits[name] = value
-    every = limits.pop("every", None)
-    last = max((end for begin, end in spans if begin < end), default=float("inf"))
-    if every is not None and not spans:
-        faults.add("throttle every", every, "needs windows: give window=BEGIN-END")
-    elif every is not None and every < last < float("inf"):
-        faults.add("throttle every", every, f"must be at least {last:g} s, where windows end")
-    elif every is None and last < float("inf"):
-        wanted = "must not end, or come again: give every, such as every=24h, or no end: window=8h-"
-        faults.add("throttle window", last, wanted)
-    faults.raise_if_any()
-    windows = Windows(spans, every) if spans else None
-    return Throttle(**limits, windows=windows)
-
-
-def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
-    """Return the name of the protocol: as asked for, or that of the system the files are of."""
-    from evenkeel.planning.throttle import PRESETS
-
-    own = cluster.native_format if cluster.native_format in PRESETS else "plain"
-    asked: str | None = arguments.protocol
-    return asked or own
 
 
 def _target(

@@ -24,8 +24,8 @@ from evenkeel.cli.commands.plan import (
     verdict_of_plan,
     write_plan_out,
 )
-from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.output import complain, emit, page
+from evenkeel.cli.reading import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import some_of

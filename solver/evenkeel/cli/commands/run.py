@@ -12,8 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import Commands, add_command, add_metrics, add_output
-from evenkeel.cli.commands.solve import STDIN, standard_input
 from evenkeel.cli.output import BROKEN, DONE, FELL_SHORT, complain, print_json, say, write_metrics
+from evenkeel.cli.reading import STDIN, standard_input
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, printable
 

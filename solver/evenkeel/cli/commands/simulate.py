@@ -12,11 +12,12 @@ from evenkeel.cli.arguments import (
     level_of,
     option_of,
     options_of,
+    protocol_of,
+    throttle_from,
+    throttle_of,
 )
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.plan import protocol_of, throttle_from, throttle_of
-from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Goals

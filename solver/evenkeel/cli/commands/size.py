@@ -16,9 +16,8 @@ from evenkeel.cli.arguments import (
     level_of,
     number_or_text,
 )
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import BROKEN, DONE, check_outputs, code_of, emit, list_files, page
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.figures import quantity

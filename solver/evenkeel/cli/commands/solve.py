@@ -1,10 +1,9 @@
 """``evenkeel solve``: choose the nodes of all replicas, report it, and write the plan."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import (
     NOT_GIVEN,
@@ -19,9 +18,7 @@ from evenkeel.cli.arguments import (
     goals_of,
     limits_of,
     options_of,
-    read_options,
 )
-from evenkeel.cli.changes import add_changes, changed
 from evenkeel.cli.output import (
     INTERRUPTED,
     by_group,
@@ -38,10 +35,9 @@ from evenkeel.cli.output import (
     write_plan,
     write_table,
 )
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.methods.shared.stopping import Progress
-from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.methods.registry import MethodName
@@ -50,9 +46,6 @@ if TYPE_CHECKING:
     from evenkeel.result import Result
 
 NOTHING_WRITTEN = "nothing written; -o OUT writes the new placement, --table OUT the moves"
-
-STDIN = "-"
-"""What stands for the standard input where files are read."""
 
 
 def add(commands: Commands) -> None:
@@ -134,50 +127,6 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
 
 
-def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name as a cluster, changed as the arguments ask."""
-    from evenkeel.systems.registry import read
-
-    files = files_of(arguments, waiting)
-    cluster = read(*files, format=arguments.format, **read_options(arguments))
-    note_left_out(arguments, cluster)
-    cluster = with_measured_loads(arguments, cluster)
-    return changed(cluster, arguments) if "drain" in arguments else cluster
-
-
-def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "Cluster":
-    """Return the cluster with the loads of the files that the arguments name, and print notes."""
-    from evenkeel.systems.loads import read_loads
-
-    pairs = [one.partition("=") for text in arguments.label for one in text.split(",")]
-    if wrong := [word for word, equals, label in pairs if not (word and equals and label)]:
-        raise InvalidInput([Fault("--label", one, "must be WORD=LABEL") for one in wrong])
-    labels = {word.strip(): label.strip() for word, _, label in pairs}
-    for given in arguments.loads:
-        name, equals, file = given.partition("=")
-        if not equals or "/" in name or Path(given).exists():
-            name, file = "", given
-        cluster, notes = read_loads(cluster, file, name, labels=labels, take=arguments.take)
-        for note in () if arguments.quiet else notes:
-            complain(f"note: {note}")
-    return cluster
-
-
-def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
-    """Note what the files do not say, and how to recover unavailable partitions."""
-    from evenkeel.model.intake.stranded import stranded_names
-    from evenkeel.systems.registry import find, is_known
-
-    if not arguments.quiet and is_known(cluster.native_format):
-        of = find(cluster.native_format)
-        for one in of.left_out(cluster):
-            complain(f"note: the files tell {one}")
-        if of.asks and not len(cluster.partitions):
-            complain(f"note: the files tell nothing that is placed: it is in {of.asks}")
-        if count := len(stranded_names(cluster)):
-            complain(f"note: nothing can repair {counted(count, 'partition')} now: {of.stranded}")
-
-
 def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:
     """Say what a file of the way back that was written leaves out."""
     from evenkeel.systems.one_way import describe_one_way
@@ -189,21 +138,6 @@ def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequ
     keeps_repairs = writer_of(result.cluster, arguments.output, arguments.to).keeps_repairs
     if keeps_repairs and (sentence := describe_one_way(result.cluster, result.placement)):
         complain(f"note: {ways_back[0]} leaves out {sentence}")
-
-
-def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:
-    """Return the files that the arguments name; ``-`` is the standard input."""
-    waiting.doing(f"reading {', '.join(arguments.files)}")
-    if arguments.files.count(STDIN) > 1:
-        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
-    return [standard_input() if one == STDIN else one for one in arguments.files]
-
-
-def standard_input() -> BinaryIO:
-    """Return the standard input; ``InvalidInput`` where it is closed, as by ``<&-``."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, which is closed")])
-    return sys.stdin.buffer
 
 
 def as_usual(

@@ -11,10 +11,10 @@ from evenkeel.cli.arguments import (
     add_solving,
     limits_of,
     options_of,
+    throttle_from,
+    throttle_of,
 )
-from evenkeel.cli.changes import add_changes
-from evenkeel.cli.commands.plan import throttle_from, throttle_of
-from evenkeel.cli.commands.solve import as_usual, read_cluster
+from evenkeel.cli.commands.solve import as_usual
 from evenkeel.cli.output import (
     BROKEN,
     DONE,
@@ -27,6 +27,7 @@ from evenkeel.cli.output import (
     page,
     write_table,
 )
+from evenkeel.cli.reading import add_changes, read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 
 if TYPE_CHECKING:

@@ -1,13 +1,17 @@
-"""Apply hypothetical changes, such as drained or added nodes, before a command runs."""
+"""Read clusters, and apply hypothetical changes, such as drained or added nodes."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from evenkeel.cli.arguments import read_options
 from evenkeel.cli.output import complain
-from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.cli.waiting import Waiting
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted, some_of
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.model.rules import Rule
 
+
+STDIN = "-"
+"""What stands for the standard input where files are read."""
 
 NODES = (
     "by name or pattern, or those of an expression such as zone=a or +ssd; may be given several "
@@ -327,3 +334,62 @@ def _yielding(rule: "Rule", tiers: set[str]) -> "Rule":
         for kind in KINDS
     }
     return replace(rule, **changed)
+
+
+def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
+    """Read the files that the arguments name as a cluster, changed as the arguments ask."""
+    from evenkeel.systems.registry import read
+
+    files = files_of(arguments, waiting)
+    cluster = read(*files, format=arguments.format, **read_options(arguments))
+    note_left_out(arguments, cluster)
+    cluster = with_measured_loads(arguments, cluster)
+    return changed(cluster, arguments) if "drain" in arguments else cluster
+
+
+def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "Cluster":
+    """Return the cluster with the loads of the files that the arguments name, and print notes."""
+    from evenkeel.systems.loads import read_loads
+
+    pairs = [one.partition("=") for text in arguments.label for one in text.split(",")]
+    if wrong := [word for word, equals, label in pairs if not (word and equals and label)]:
+        raise InvalidInput([Fault("--label", one, "must be WORD=LABEL") for one in wrong])
+    labels = {word.strip(): label.strip() for word, _, label in pairs}
+    for given in arguments.loads:
+        name, equals, file = given.partition("=")
+        if not equals or "/" in name or Path(given).exists():
+            name, file = "", given
+        cluster, notes = read_loads(cluster, file, name, labels=labels, take=arguments.take)
+        for note in () if arguments.quiet else notes:
+            complain(f"note: {note}")
+    return cluster
+
+
+def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
+    """Note what the files do not say, and how to recover unavailable partitions."""
+    from evenkeel.model.intake.stranded import stranded_names
+    from evenkeel.systems.registry import find, is_known
+
+    if not arguments.quiet and is_known(cluster.native_format):
+        of = find(cluster.native_format)
+        for one in of.left_out(cluster):
+            complain(f"note: the files tell {one}")
+        if of.asks and not len(cluster.partitions):
+            complain(f"note: the files tell nothing that is placed: it is in {of.asks}")
+        if count := len(stranded_names(cluster)):
+            complain(f"note: nothing can repair {counted(count, 'partition')} now: {of.stranded}")
+
+
+def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:
+    """Return the files that the arguments name; ``-`` is the standard input."""
+    waiting.doing(f"reading {', '.join(arguments.files)}")
+    if arguments.files.count(STDIN) > 1:
+        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
+    return [standard_input() if one == STDIN else one for one in arguments.files]
+
+
+def standard_input() -> BinaryIO:
+    """Return the standard input; ``InvalidInput`` where it is closed, as by ``<&-``."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, which is closed")])
+    return sys.stdin.buffer
