@@ -79,6 +79,16 @@ class TestUnderWay:
             assert not {1, 2} & {row["partition"] for row in rows}
             assert all(len(row["replicas"]) == 4 for row in rows)
 
+    def test_those_that_keep_a_dead_broker_do_not_end(self, public):
+        case = public("kafka/reassignment-keeps-a-dead-broker")
+        told = case.run("solve", "described.txt", "list.txt", "-o", "p.json")
+        assert told.code == 3 and "leader partition" not in told.text
+        endless = "payments-0, payments-1, payments-2 while a broker of its target is down"
+        assert f"no end of the reassignment of {endless}: cancel it" in told.text
+        listed = json.loads(case.written("p.json"))["partitions"]
+        assert {one["topic"] for one in listed} == {"audit"}
+        assert all(2 not in one["replicas"] for one in listed)
+
     def test_a_list_of_reassignments_tells_the_same(self, public):
         case = public("kafka/reassignment-under-way")
         text = case.path("described.txt").read_text()
@@ -441,7 +451,7 @@ SHOWN = {
             head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS),
             "k1:9092 (id: 1 rack: null isFenced: false) -> (\n)\n",
         ],
-        "no end of the reassignment of a-0 while a joining broker is down",
+        "no end of the reassignment of a-0 while a broker of its target is down",
     ),
     "`Leader` is not the first": (
         [head("a", 1, 2) + row("a", 0, 2, "1,2", "1,2")],

@@ -314,10 +314,16 @@ def _placement(
     flags[returns] |= np.uint16(Flag.PREFERRED)
     if lost.any():
         flags = stranding(flags, lost[rows.owner])
+    leader = _leading_slots(rows)
+    follows = state.under_way & (rows.leader == UNKNOWN)
+    if follows.any():  # the leader leaves, and the first of the list that is alive comes after it
+        at = np.flatnonzero(alive[node] & follows[rows.owner])[::-1]
+        led = _rows_at(rows, at)
+        leader[led] = at - rows.first[led]
     return {
         "placement": node,
         "first": rows.first,
-        "leader": _leading_slots(rows),
+        "leader": leader,
         "flags": flags,
         "replicas": state.wanted,
     }

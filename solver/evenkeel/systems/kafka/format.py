@@ -651,8 +651,8 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
         )
     if missing.endless:
         yield (
-            f"no end of the reassignment of {_some(missing.endless)} while a joining broker is "
-            "down: cancel it (kafka-reassign-partitions.sh --cancel), and describe again"
+            f"no end of the reassignment of {_some(missing.endless)} while a broker of its target "
+            "is down: cancel it (kafka-reassign-partitions.sh --cancel), and describe again"
         )
     if missing.longer:
         yield (

@@ -180,7 +180,8 @@ def note_reassigned(
     under_way, longer = np.flatnonzero(state.under_way), np.flatnonzero(state.longer)
     missing.reassigned = [names[p] for p in under_way[:NAMED].tolist()]
     missing.reassigned_count = len(under_way)
-    waits = np.unique(rows.owner[rows.adding & ~up])
+    ordered = np.unique(rows.owner[rows.adding | rows.removing])
+    waits = np.intersect1d(rows.owner[~rows.removing & ~up], ordered)
     missing.endless = [names[p] for p in waits[:NAMED].tolist()]
     missing.longer = [names[p] for p in longer[:NAMED].tolist()]
     missing.longer_count = len(longer)
