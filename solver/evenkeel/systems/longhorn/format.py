@@ -51,7 +51,7 @@ from evenkeel.systems.folders.carrier import (
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
 from evenkeel.systems.json_text import decode_json, encode_indented
-from evenkeel.systems.longhorn.auto_balance.compile import waiting_notice
+from evenkeel.systems.longhorn.auto_balance.compile import rebuilt_notice, waiting_notice
 from evenkeel.systems.longhorn.auto_balance.intake import (
     FAULTED,
     Disk,
@@ -171,8 +171,9 @@ def left_out(cluster: Cluster) -> Iterator[str]:
                 "no replica where volumes are attached whose data locality is best-effort: "
                 f"Longhorn builds one there by itself: {theirs}"
             )
-        if waiting := waiting_notice(cluster, cluster.native.settings):
-            yield f"of {waiting}"
+        for notice in (waiting_notice, rebuilt_notice):
+            if text := notice(cluster, cluster.native.settings):
+                yield f"of {text}"
 
 
 def _apart_from_engine(cluster: Cluster, system: System) -> NDArray[np.bool_]:

@@ -559,6 +559,23 @@ def waiting_notice(cluster: Cluster, settings: Settings) -> str:
     )
 
 
+IN_PLACE = "a failed one is built anew where it is, by Longhorn itself"
+
+
+def rebuilt_notice(cluster: Cluster, settings: Settings) -> str:
+    """Return a note of the volumes whose failed replicas are on live disks; "" for none."""
+    system, placement = system_of(cluster), cluster.placement
+    until = waiting_until(system, settings)
+    if len(until) != len(placement.node):
+        return ""  # the slots are of another moment than the resources
+    back = system.replicas.failed & np.isnan(until) & (placement.node >= 0)
+    back &= cluster.nodes.alive[placement.node]
+    volumes = np.unique(placement.owner[back]).tolist()
+    names = some_of(volumes, cluster.partitions.names.__getitem__, MOST_NAMED)
+    number = counted(len(volumes), "volume")
+    return f"{number} short of a replica, since {IN_PLACE}: {names}" if volumes else ""
+
+
 def stay_degraded(
     cluster: Cluster, settings: Settings, node: NDArray[np.int32], why: Callable[[int], str]
 ) -> tuple[str, ...]:

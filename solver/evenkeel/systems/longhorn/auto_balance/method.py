@@ -11,6 +11,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.systems.longhorn.auto_balance.compile import (
+    IN_PLACE,
     limited_redundancy,
     stay_degraded,
     system_of,
@@ -54,7 +55,10 @@ def longhorn(request: Request) -> Outcome:
     work = AutoBalance(request.cluster, options)
     stop = _run(work, request)
     node, left_over = nodes_in_slots(work)
-    log = work.log
+    log, healthy = work.log, _healthy(work, node)
+    was = request.cluster.placement
+    failed = system_of(request.cluster).replicas.failed
+    rebuilt = {*was.owner[healthy & failed & (node == was.node)].tolist()}
     return Outcome(
         node=node,
         leader=request.start.leader.copy(),
@@ -62,9 +66,14 @@ def longhorn(request: Request) -> Outcome:
         message=_message(log),
         work=work.work,
         warnings=(
-            *limited_redundancy(request.cluster, node, _healthy(work, node)),
+            *limited_redundancy(request.cluster, node, healthy),
             *_left_over(left_over),
-            *stay_degraded(request.cluster, work.settings, node, lambda v: work.next_action(v).why),
+            *stay_degraded(
+                request.cluster,
+                work.settings,
+                node,
+                lambda v: IN_PLACE if v in rebuilt else work.next_action(v).why,
+            ),
         ),
         native=log,
     )
