@@ -526,3 +526,10 @@ def test_frozen_nodes_are_level_whatever_fills_their_disks(public):
     answer, commands = ordered(public("elasticsearch/three-frozen-nodes"))
     assert answer.code == 0 and all(of["from_node"] == "frozen-1" for _, of in commands)
     assert sorted(of["to_node"] for _, of in commands) == ["frozen-2"] + ["frozen-3"] * 3
+
+
+def test_a_shard_of_a_mounted_snapshot_that_no_node_takes_is_left_alone(public):
+    answer, commands = ordered(public("elasticsearch/mounted-snapshot-of-two-shards"))
+    assert (answer.code, commands) == (3, [])
+    assert "restored-2024.10.23-test-000001/1 (on no node)" in answer.text
+    assert "a mounted snapshot waits for a node that may hold it" in answer.text

@@ -280,5 +280,6 @@ FORMAT = Format(
     words=WORDS,
     stranded="copies are made of the primary, and these shards have none: bring back a node that "
     "holds a copy, restore a snapshot, or give data up by allocate_stale_primary or "
-    "allocate_empty_primary of _cluster/reroute, and read again",
+    "allocate_empty_primary of _cluster/reroute, and read again; a shard of a mounted snapshot "
+    "waits for a node that may hold it: _cluster/allocation/explain says why none may",
 )
