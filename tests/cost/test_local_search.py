@@ -16,7 +16,6 @@ from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.compound_move import make_moves, new_joint
 from evenkeel_kernels.cost.cost_state import CostState, tighten
 from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
-from evenkeel_kernels.cost.forced_insertion import displace, new_forced
 from evenkeel_kernels.cost.two_node_exact import new_division, repartition
 from tests.naive.core import state as naive_state
 from tests.naive.cost import annealing as naive_search
@@ -134,31 +133,6 @@ def test_two_nodes_are_divided_as_well_as_can_be(seed):
         # each item is admitted by itself; together they may not be
         assert state.node.tolist() == before.node.tolist()
         assert len(items) > 1 or len(problem.domains.limited)
-
-
-@pytest.mark.long
-@pytest.mark.small
-@given(SEEDS)
-@FEW
-def test_what_is_displaced_finds_the_same_homes(seed):
-    problem, state, walk = opened(seed)
-    before = copied(state)
-    rng = np.random.default_rng(seed)
-    k = int(rng.choice(walk.item))
-    y = (int(state.node[k]) + int(rng.integers(1, len(walk.cost)))) % len(walk.cost)
-    forced = new_forced(len(walk.cost), len(walk.weight), walk.room.shape[1])
-    joint = new_joint(3)
-    member = np.flatnonzero(state.node == y)
-    change, work = displace(problem, state, walk, forced, joint, k, y, member)
-    assert work > 0
-    expected = naive.displaced(problem, before, k, y, member.tolist(), 3)
-    hold(problem, before, state, walk)
-    if change < 0.0:
-        assert expected is not None
-        moves, price = expected
-        assert (change, naive.after(before, moves).node.tolist()) == (price, state.node.tolist())
-    else:
-        assert state.node.tolist() == before.node.tolist()
 
 
 @given(SEEDS)

@@ -49,7 +49,6 @@ HELD_BY = {
         "core.jenkins_hash.java_hashes",
     ],
     "cost/test_local_search.py::test_polishing_lowers_the_cost_and_keeps_the_rules": [
-        "cost.forced_insertion.displace_each",
         "cost.two_node_exact.repartition_each",
     ],
     "core/test_jenkins_hash.py::test_map_order_equals_the_naive_one": [

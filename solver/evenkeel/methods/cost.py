@@ -14,10 +14,9 @@ At high temperatures only large replicas take part: a replica that costs less th
 would only add noise. Capacity, and at first the rules of groups, are penalties that rise as the
 search cools.
 
-Local search has three kinds of move, cheap ones first: an exact division of the replicas of two
-nodes (`evenkeel_kernels.cost.two_node_exact`); chains and cycles of up to three replicas
-(`evenkeel_kernels.cost.ejection_chains`); large replicas forced onto a node
-(`evenkeel_kernels.cost.forced_insertion`). It ends where none of them helps.
+Local search has two kinds of move, cheap ones first: an exact division of the replicas of two
+nodes (`evenkeel_kernels.cost.two_node_exact`), and chains and cycles of up to three replicas
+(`evenkeel_kernels.cost.ejection_chains`). It ends where neither of them helps.
 """
 
 import os
@@ -45,7 +44,6 @@ from evenkeel_kernels.cost.annealing import fill_reach
 from evenkeel_kernels.cost.compound_move import new_joint
 from evenkeel_kernels.cost.cost_state import CostState, tighten
 from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
-from evenkeel_kernels.cost.forced_insertion import displace_each, new_forced
 from evenkeel_kernels.cost.group_violations import all_breaches
 from evenkeel_kernels.cost.two_node_exact import new_division, repartition_each
 
@@ -770,12 +768,6 @@ LOOKED_AT = 4 * ITEMS
 WINDOW = 1_000
 """Replicas in a window for chains and cycles."""
 
-DISPLACED = 4
-"""Replicas that move when a large one is forced onto a node."""
-
-LARGE_PART, LARGE_NODES = 0.05, 30
-"""Part of the replicas that is forced onto other nodes, and onto how many."""
-
 
 @dataclass
 class Polished:
@@ -808,7 +800,7 @@ def polish(
     run.take_best()
     while not run.over():
         before = float(walk.total[0])
-        for turn in (run.divide, run.eject, run.displace):
+        for turn in (run.divide, run.eject):
             turn()
         if walk.total[0] >= before:
             done.finished = not run.over()
@@ -948,24 +940,3 @@ class _Run:
             return
         if whole:
             self.seen = was
-
-    def displace(self) -> None:
-        """Force the largest replicas on nodes that cost something onto others."""
-        walk, state = self.walk, self.state
-        hot = walk.item[walk.cost[state.node[walk.item]] > 0.0]
-        large = hot[: max(1, int(LARGE_PART * len(walk.item)))]  # items come largest first
-        others = min(LARGE_NODES, self.nodes)
-        onto = np.array([self.random.permutation(self.nodes)[:others] for _ in large])
-        trial = np.stack([np.repeat(large, others), onto.reshape(-1)], axis=1).astype(np.int64)
-        forced = new_forced(self.nodes, len(walk.weight), walk.room.shape[1])
-        joint = new_joint(DISPLACED)
-        first, member = self._shuffled()
-        at = 0
-        while at < len(trial) and not self.over():
-            before = float(walk.total[0])
-            at, work, made = displace_each(
-                self.problem, state, walk, forced, joint, trial, first, member, at, self._slice()
-            )
-            self._book("displace", before, made, work)
-            if made:
-                first, member = self._shuffled()
