@@ -1,1 +1,1 @@
-"""How kernels are compiled, cached and counted: the decorators every kernel wears."""
+"""Compilation, caching and counting of kernels, and the decorators that declare them."""

@@ -1,4 +1,4 @@
-"""What a compiled kernel depends on: its own source and that of the kernel modules it imports.
+"""Compute the cache key of a kernel: a digest of its source and of all modules it imports.
 
 A compiled kernel has the kernels it calls, and the constants it names, frozen into its machine
 code. numba stamps a cached kernel with the content of its own file only, so that a kernel outlives

@@ -1,4 +1,4 @@
-"""Other processes compile what the kernels at hand will be followed by, while a call waits.
+"""Compile, in other processes, the kernels that a waiting call will need next.
 
 Compiling holds the interpreter's lock, so that threads gain nothing. `compiled_ahead` starts
 processes that go through the record of what the same kind of work compiled before, called before

@@ -1,4 +1,4 @@
-"""Processes that start together compile each kernel once: one does, the others wait and load it.
+"""Lock files by which processes that start together compile each kernel only once.
 
 A kernel is a byte of a lock file beside the cache, locked by the process that compiles it. The
 operating system takes the lock from a process that ends, however it ends. Kernels call each other

@@ -1,4 +1,4 @@
-"""The kernels there are: how many are compiled and kept, where, and which are being compiled."""
+"""Count the kernels of this installation, and report those that are being compiled."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The one decorator that every kernel wears, and the cache that keeps what it compiled."""
+"""Decorators that compile kernels with numba and cache the machine code."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,9 +1,9 @@
-"""All that reaches beneath numba's public names; where it cannot, `numba_public` takes its place.
+"""Compile and cache kernels through numba's undocumented internals.
 
 numba documents neither how it keeps compiled functions nor the classes that compile them, and
 changes both. What is here was run with the versions from `OLDEST` to `NEWEST`. Importing it with an
 older version is an `ImportError`, and so is a newer one that lacks a name used here, or with which
-a kernel does not compile or answers wrongly.
+a kernel does not compile or answers wrongly; `numba_public` is used then.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
-"""Kernels from numba's documented options alone, for a version that is not known.
+"""Compile and cache kernels through numba's documented options alone.
 
-They give the same answers, take longer to compile, and count references where they need not.
-numba's own cache sees a change in a kernel's own file only: each state of the sources has a folder.
+This serves versions of numba that are not known. The kernels give the same answers, take longer to
+compile, and count references where they need not. numba's own cache sees a change in a kernel's own
+file only: each state of the sources has a folder.
 """
 
 import os

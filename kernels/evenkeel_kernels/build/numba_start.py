@@ -1,8 +1,8 @@
-"""numba's start without SciPy's linear algebra, loaded only to learn whether it is there.
+"""Import numba without SciPy's linear algebra, which kernels do not use.
 
-numba imports ``scipy.linalg``, and half of numpy's rarer rooms with it, before the first kernel is
-compiled or loaded: a tenth of a second, to know whether ``numpy.dot`` can be compiled. SciPy is
-among what we depend on, so that this is known; who compiles ``numpy.dot`` has it loaded then.
+numba imports ``scipy.linalg``, and half of numpy's rarer modules with it, before the first kernel
+is compiled or loaded: a tenth of a second, to know whether ``numpy.dot`` can be compiled. SciPy is
+a dependency of this package, so that this is known; code that compiles ``numpy.dot`` loads it then.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Compiled kernels that are shipped in a wheel, and what happens where none serves.
+"""Read and write the compiled kernels that a wheel contains.
 
 There is one file for a version of Python, one of numba and a kind of processor. It begins with a
 table of keys; a key is made of the kernel, all that it depends on, and the types of its arguments,

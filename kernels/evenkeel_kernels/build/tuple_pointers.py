@@ -1,4 +1,4 @@
-"""Named tuples that kernels take as one pointer, so that to pass them on costs nothing.
+"""Pass named tuples to kernels as a single pointer, so that inner calls cost nothing.
 
 numba passes a tuple as what it is made of, an array as seven values or more: `Problem` and `State`
 of `evenkeel_kernels.core.problem` together are some 650 arguments of every call, each of which is

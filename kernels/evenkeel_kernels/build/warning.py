@@ -1,4 +1,4 @@
-"""The warning, once in a process, where compiled kernels cannot be kept."""
+"""Warn once in a process that compiled kernels cannot be cached."""
 
 import threading
 import warnings

@@ -1,7 +1,7 @@
 """Ceph's CRUSH: rules run for many inputs at once, bit for bit as Ceph runs them for one.
 
 Searches do not depend on each other, so all of a batch advance together, one trial each per round:
-every round is one descent of many lanes (``crush_ceph_straw2``) and a short scalar pass that
+every round is one descent of the whole batch (``crush_ceph_straw2``) and a short scalar pass that
 accepts the item, or moves the search on to its next trial. Retries need no special case: a search
 that collides just stays in the batch for longer.
 

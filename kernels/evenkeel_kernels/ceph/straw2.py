@@ -1,20 +1,18 @@
-"""straw2, and the descent through a CRUSH tree, for many lanes at once.
+"""Evaluate straw2 draws, and the descent through a CRUSH hierarchy, for a batch of inputs at once.
 
-A lane asks one question: which item of this bucket does input ``x`` draw at trial ``r``? Lanes that
-stand at the same bucket are brought together, so that the inner loop runs over lanes with one item
+Each entry of the batch, a *lane*, asks which item of a bucket input ``x`` draws at trial ``r``.
+Lanes at the same bucket are brought together, so that the inner loop runs over lanes with one item
 and one weight: the hash, the table look-up, the division and the comparison all stay in the
 processor's vector lanes, whatever the size of the bucket.
 
-Ceph's fixed-point logarithm of a 16-bit number, tabulated once.
-
-straw2 draws ``(ln(u) - 2**48) / weight`` for a 16-bit hash ``u`` and lets the largest draw win. The
-logarithm has only 65,536 arguments, so all of it is one table; kernels take ``straws()``, the
-distances ``2**48 - ln(u)``, and look for the shortest straw instead.
+straw2 draws ``(ln(u) - 2**48) / weight`` for a 16-bit hash ``u`` and lets the largest draw win.
+Ceph's fixed-point logarithm has only 65,536 arguments, so all of it is one table, computed once;
+kernels take ``straws()``, the distances ``2**48 - ln(u)``, and look for the shortest straw instead.
 
 Ceph's own evaluation goes through three tables. Two follow closed formulas; the third was meant to,
-but the numbers that Ceph ships differ from the formula in most places, and they are what every
-placement in every cluster hangs on. So they are reproduced here as shipped: a formula, an offset
-that most entries have, a list of those that have none, and a list of the irregular ones.
+but the numbers that Ceph ships differ from the formula in most places, and every placement in every
+cluster depends on them. So they are reproduced here as shipped: a formula, an offset that most
+entries have, a list of those that have none, and a list of the irregular ones.
 
 References
 ----------

@@ -1,10 +1,10 @@
-"""Level tokens over devices in as few moves as possible: upmap's replicas, or primaries.
+"""Level replicas or primaries of Ceph over devices in as few moves as possible.
 
-Every device has a band: at least ``low`` and at most ``high`` tokens. Over-full devices give to
-the emptiest device that can take, then empty ones take from the fullest that can give. Where no
-single move does it a shortest chain of moves does, found breadth first: a to b in one placement
-group, b to c in another. So wherever single moves are found, no solution has fewer: they are the
-larger of what is above the bands and what is below them.
+Replicas or primaries are *tokens*. Every device has a band: at least ``low`` and at most ``high``
+tokens. Over-full devices give to the emptiest device that can take, then empty ones take from the
+fullest that can give. Where no single move does it a shortest chain of moves does, found breadth
+first: a to b in one placement group, b to c in another. So wherever single moves are found, no
+solution has fewer: they are the larger of what is above the bands and what is below them.
 
 Which moves are allowed is data. A *replica* may go to another device of its enclosure (what a rule
 of several steps keeps together) whose failure domain no other replica of its group uses. A

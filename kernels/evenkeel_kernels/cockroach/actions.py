@@ -1,4 +1,4 @@
-"""What a range needs first, and how urgently: one pass over all of them.
+"""Compute the allocator action that each range needs first, and its priority.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Where a range gets one more replica, and which it can best do without.
+"""Choose the store for one more replica of a range, and the replica to remove.
 
 References
 ----------

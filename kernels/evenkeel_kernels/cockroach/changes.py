@@ -1,4 +1,4 @@
-"""Changes of one range, applied to where it is and to what stores have, and the log of them.
+"""Apply changes of one range to its replicas and to the figures of stores, and log them.
 
 A store that gains a replica gains its load, and so does one that gains the lease; the class of the
 store is tallied again. Where a decision is made on what one store knows of others, the ``stores``

@@ -1,4 +1,4 @@
-"""What the cluster asks beyond what CockroachDB knows: a change that breaks more of it is undone.
+"""Check a change of a range against rules of the cluster that CockroachDB does not know.
 
 CockroachDB decides by zone configurations, disks, diversity and counts. A cluster may ask for more:
 capacities of any dimension and tier, limits per domain, what a group shares, pins, bans. After each

@@ -1,4 +1,4 @@
-"""Constraints: whether a store is valid for a range, and whether the range needs it to meet them.
+"""Constraints: test whether a store is valid, or necessary, for a range.
 
 What is asked of a store is asked of its class. An answer is a number: VALID, NECESSARY, both or 0.
 Replicas must meet one table of conjunctions, voters a second one as well.

@@ -1,4 +1,4 @@
-"""What decisions about the replicas of one range read, and the scratch that they write to.
+"""Inputs and scratch arrays of decisions about the replicas of one range.
 
 A decision asks for sums over classes of stores, so they are kept, and counted again for a class
 when one of its stores changes. They are whole sums in a fixed order: nothing drifts.

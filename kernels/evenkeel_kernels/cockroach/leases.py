@@ -1,4 +1,4 @@
-"""Where leases should be: one range at a time, and all of a cluster until none has a better place.
+"""Choose the leaseholder of one range, or transfer leases until no range has a better one.
 
 Leases follow the workload: the nearer a replica to where requests come from, the better. The mean
 number of leases is taken over the stores that a configuration allows, so there is one for each

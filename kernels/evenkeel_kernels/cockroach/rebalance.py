@@ -1,4 +1,4 @@
-"""Which replica of a range goes where, if any: a rebalance.
+"""Choose a rebalance of a range: the replica to move and its new store, if any.
 
 For each replica these are the stores that are not worse than it by constraints, disk and diversity,
 and of them those that are best: its *equivalence class*. Only within it are counts or loads

@@ -1,4 +1,4 @@
-"""The replicate queue: what one range needs is decided and done, range after range.
+"""The replicate queue: decide and apply the next action of each range, range after range.
 
 References
 ----------

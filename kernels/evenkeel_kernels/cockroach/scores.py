@@ -1,4 +1,4 @@
-"""How candidates compare: the ladder of criteria, thresholds around a mean, draws of two.
+"""Compare candidate stores by CockroachDB's criteria, with thresholds around a mean.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""The store rebalancer: stores that carry too much give away leases, then replicas, hottest first.
+"""The store rebalancer: move leases, then replicas, of the hottest ranges off overloaded stores.
 
 A round asks every store once, and rounds go on until one decides nothing. So that they come to an
 end, a change of replicas is made only if it pays: it takes load off stores that carry too much, and

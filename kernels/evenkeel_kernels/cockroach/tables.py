@@ -1,4 +1,4 @@
-"""What the decisions about one range stand on, as tuples of arrays: CockroachDB's allocator.
+"""Tuples of arrays that hold the stores, ranges and settings of CockroachDB's allocator.
 
 A decision sees *stores* as one of them knows them, perhaps from long ago, and the replicas of one
 *range*. S stores, C classes of stores that are alike, J conjunctions of constraints, Q

@@ -1,1 +1,1 @@
-"""What every search shares: the problem, its incremental state, feasibility, scans and hashes."""
+"""Code that all searches share: problem, incremental state, feasibility, scans and hashes."""

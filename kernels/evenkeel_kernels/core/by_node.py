@@ -1,4 +1,4 @@
-"""The replicas of each node, as one list with an offset per node: ascending, or scattered."""
+"""List the replicas of each node as a CSR array, in ascending or in permuted order."""
 
 import numpy as np
 from numpy.typing import NDArray

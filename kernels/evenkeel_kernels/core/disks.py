@@ -1,4 +1,4 @@
-"""Disks inside nodes: which disk of its node holds each replica, with the fewest moves within."""
+"""Assign replicas to the disks inside their nodes, with the fewest moves between disks."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which moves the rules admit: of a replica to a node.
+"""Test whether a replica may move to a node under rules, capacities and budgets.
 
 A rule that is broken already may stay as broken as it is, never become worse. Everything here is
 inlined into the kernel that calls it, which should be ``no_alloc`` itself: then a call of

@@ -1,4 +1,4 @@
-"""Which changes of leaders the rules and budgets admit: of a partition, to a slot.
+"""Test whether a slot may lead a partition under rules, capacities and budgets.
 
 Like `feasibility`, it is inlined into the kernel that calls it.
 """

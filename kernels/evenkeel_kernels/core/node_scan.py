@@ -1,11 +1,10 @@
-"""A scan over all nodes for the one that a replica fits best.
+"""Scan all nodes for the one on which a replica leaves the lowest utilisation.
 
 A node's score for a replica is the greatest of its utilisations, over the dimensions, with the
 replica on it. numba vectorises no minimum of floats, but it does vectorise filling a row of scores
 and taking the least of the same bits read as integers, and floats that are not negative order as
-those do. So a scan is two such passes; a node that may not be used scores ``FAR``, and whatever
-rule is too particular for a pass is asked of the least node only, which is then closed if the rule
-says no.
+those do. So a scan is two such passes; a node that may not be used scores ``FAR``, and any rule too
+specific for a pass is tested on the least node only, which is then closed if the rule forbids it.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What every search shares: what is fixed, and what it changes, as tuples of arrays.
+"""Define the arrays that all searches share: the constant `Problem` and the mutable `State`.
 
 ``Problem`` holds what a search never changes, ``State`` what it does, so that a kernel takes two
 arguments and not sixty. All arrays are C-contiguous. N nodes, P partitions, K replicas, G groups, D

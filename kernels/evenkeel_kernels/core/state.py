@@ -1,4 +1,4 @@
-"""Incremental state: what a change costs, and every load and count kept in step with it.
+"""Incremental state: compute the cost of a change, and update loads and counts with it.
 
 The pieces are inlined into the kernel that calls them, which should be ``no_alloc`` itself: then a
 call of ``delta`` takes some 45 ns, otherwise microseconds.

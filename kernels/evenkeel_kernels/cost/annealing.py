@@ -1,4 +1,4 @@
-"""Annealing over single moves and swaps: a weighted sum is brought down, no hard rule is broken.
+"""Minimise a weighted sum by annealing over single moves and swaps under hard rules.
 
 Cost first, rules last: nearly all candidates are dismissed by their price alone, which takes a few
 additions, and only the rest is asked whether the rules allow it. What is applied goes through

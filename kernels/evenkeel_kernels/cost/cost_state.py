@@ -1,4 +1,4 @@
-"""The cost state of a search: what each node costs now, and what a candidate would change.
+"""State of a cost search: the present cost of each node, and the cost change of a candidate.
 
 A node costs ``sum(weight * max(0, excess))`` over *channels*: first the D dimensions, whose excess
 is load minus watermark, then one channel per proportion and one per hinge of a cost table, whose
@@ -7,10 +7,10 @@ needs and excesses node-major and in one form, pricing a candidate is a handful 
 short rows, and most candidates are dismissed in the middle of them because their sum has passed
 what the search would accept.
 
-Capacity is not a wall but a *penalty* on every unit above it, so that a search can pass through
-states that do not fit; penalties grow where a node stays too full, and only a state without any may
-become the best one. The rules of groups may be softened in the same way, at a penalty for each
-breach. All other hard rules hold in every state.
+Capacity is a *penalty* on every unit above it, so that a search can pass through states that do not
+fit; penalties grow where a node stays too full, and only a state without any may become the best
+one. The rules of groups may be softened in the same way, at a penalty for each breach. All other
+hard rules hold in every state.
 """
 
 from typing import NamedTuple

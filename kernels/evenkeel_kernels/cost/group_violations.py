@@ -1,4 +1,4 @@
-"""What a search counts of the rules that groups are under: how often they are broken.
+"""Count the violations of the rules of groups, for searches that pay a penalty for each.
 
 A breach is one replica too many in a domain, one domain too few or too many, one replica too few on
 the nodes of a term, or one replica in a domain without another group that its own needs there. A

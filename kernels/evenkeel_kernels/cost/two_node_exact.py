@@ -1,4 +1,4 @@
-"""Two nodes, divided anew: the best way to share out what is on them, by branch and bound.
+"""Divide the replicas of two nodes optimally between them, by branch and bound.
 
 A replica that the rules admit on the other node is an *item*; so are two of one group that may only
 change places. What cannot be decided by itself stays. The items, the largest first, are given to

@@ -1,4 +1,4 @@
-"""Helix's CRUSH: straws, draws, and the placement of many partitions.
+"""Helix's CRUSH: straw lengths, draws, and the placement of many partitions.
 
 A draw asks which child of a bucket an input takes at a trial: the child with the greatest hash
 times straw length. Inputs that draw from the same bucket are drawn together, one child after

@@ -1,4 +1,4 @@
-"""CRUSH-ed for even distribution: card dealing, who leads, and new homes for lost replicas.
+"""CRUSH-ed's even distribution: card dealing, leader order, and re-placement of lost replicas.
 
 What overfull nodes hold too much of goes to those with the fewest cards: hands say what each node
 holds, lists who holds a partition. The order of each partition's nodes says who leads. A

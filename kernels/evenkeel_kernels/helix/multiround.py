@@ -1,4 +1,4 @@
-"""MultiRoundCRUSH: zones by CRUSH, then each zone's partitions dealt to its nodes, one at a time.
+"""MultiRoundCRUSH: choose zones by CRUSH, then deal the partitions of each zone to its nodes.
 
 After every partition the nodes of the zone are weighed anew by what they lack, so that straws are
 computed as often as partitions are placed; the hashes, which do not depend on weights, are computed

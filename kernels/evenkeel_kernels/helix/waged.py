@@ -7,21 +7,21 @@ The last two, for staying where the partition is or was meant to be, concern the
 it, which are scored once more by themselves. The arithmetic, 32-bit floats and the order of sums
 included, is the original's.
 
-Nodes stand in the order in which ties are broken, so that of the best the first one wins. Scores
-are never negative, so they compare like their bits, of which a greatest one is found in vector
-lanes; a node that may not be used scores less than 0. Replicas of one partition in one state follow
-each other and share a scan: placing one changes only its node, whose zone is then closed.
+Nodes are in the order in which ties are broken, so that of the best the first one wins. Scores are
+never negative, so they compare like their bits, of which a greatest one is found in vector lanes; a
+node that may not be used scores less than 0. Replicas of one partition in one state follow each
+other and share a scan: placing one changes only its node, whose zone is then closed.
 
 The curve by which usage is scored takes its exponential from Apache Commons Math, which evaluates
 it from two tables and a short polynomial, in plain additions and multiplications. About one result
-in a thousand differs in the last bit from what the C library returns; where nodes are nearly alike
-a last bit decides. The tables are computed here, to 60 digits. Their high parts are the original's;
-of the low parts the original's last digits are a little off, by less than 2**-70 of the value.
+in a thousand differs in the last bit from the C library's, and where nodes are nearly alike a last
+bit decides. The tables are computed here, to 60 digits. Their high parts are the original's; of the
+low parts the original's last digits are a little off, by less than 2**-70 of the value.
 
-Of the replicas of a partition in one state each is as good as the other. So a scope says which
-nodes of the old assignment are kept, and how many replicas remain to be placed. Where there are
-more nodes than replicas, those that come first in the old assignment's row count; rows that are
-handed in stand in the order in which the original would walk them.
+Replicas of a partition in one state are interchangeable. So a scope says which nodes of the old
+assignment are kept, and how many replicas remain to be placed. Where there are more nodes than
+replicas, those that come first in the old assignment's row count; rows are passed in the order in
+which the original would walk them.
 
 Rows are those of assignments: ``first (P + 1,)``, ``node (K,)`` with -1 for a node that is not
 among those of the run, and ``state (K,)``. How many replicas there shall be is ``count (Q, S)`` for

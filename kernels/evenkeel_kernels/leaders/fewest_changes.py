@@ -1,4 +1,4 @@
-"""Leaders within numbers, the fewest of them changed: successive shortest paths.
+"""Choose leaders within bounds per node with the fewest changes, by successive shortest paths.
 
 Leads are counted in *places*: a node, or a group on a node, which is a place within that node's.
 The last place holds all. One with too many leads hands one on, the one that takes it may hand on

@@ -1,15 +1,13 @@
-"""Who leads what, by load: the fullest node in any dimension is brought down by handing leads on.
+"""Choose leaders so that the fullest node in any dimension carries least; replicas stay.
 
-Replicas stay. Each partition is led over one of its *arcs*, one for each replica that may lead it,
-and what that adds to the node counts in units of the node's target. The penalty that is lowered is
-the sum of the squares of what is above a threshold; where no lead alone lowers it, two change at
-once, and where that is of no use either, an annealing walk shakes them. No node, and no domain with
-a capacity of its own, is given more than it has room for.
+Each partition is led over one of its *arcs*, one for each replica that may lead it, and the load
+that leading adds to the node counts in units of the node's target. The search lowers a penalty, the
+sum of the squares of all load above a threshold; where no lead alone lowers it, two change at once,
+and where that fails, too, an annealing walk changes some at random.
 
-What leading takes of the room that nodes have, and domains with a capacity of their own.
-
-The leader of a partition carries so much more, or less, than its followers. A *row* is a node or
-a domain. It carries at most what it can, or what it came with where that was more already.
+No node, and no domain with a capacity of its own, is given more leads than it has room for. The
+leader of a partition carries so much more, or less, than its followers. A *row* is a node or a
+domain. It carries at most its capacity, or its initial load where that was more already.
 """
 
 from typing import NamedTuple

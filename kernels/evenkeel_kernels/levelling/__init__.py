@@ -1,1 +1,1 @@
-"""Kernels of ``balance``: repair, descent to the goals, and what follows where it stalls."""
+"""Kernels of ``balance``: repair, descent to the goals, and escapes from local minima."""

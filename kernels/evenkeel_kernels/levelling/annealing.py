@@ -1,4 +1,4 @@
-"""Refining a small cluster: annealing over all that could be, rules broken on the way included.
+"""Refine a small cluster by annealing that may pass through placements with broken rules.
 
 Where replicas are few, each is large beside the room that is left, and what is best often lies
 behind placements that break a rule or fill a node. So capacities, targets, budgets and the rules of

@@ -1,11 +1,10 @@
 """Greedy best fit: each replica, largest first, goes where the greatest utilisation stays least.
 
-The nodes that are used least, in arrays of their own: nearly always the best one is among them.
-
-A replica only adds to what a node carries, and so does what is charged besides its load: no node
+The least used nodes are kept in arrays of their own, as nearly always the best one is among them. A
+replica only adds to the load of a node, and so does what is charged besides its load: no node
 scores less with it than its use without it. So where the best of a few nodes scores less than any
-other is used, it is the best of all, and the others need no look. Nodes that are all but
-full, the most of a cluster just expanded, are looked at once in a while and not for every replica.
+other is used, it is the best of all, and the others need no look. Nodes that are all but full, the
+most of a cluster just expanded, are looked at once in a while and not for every replica.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
-"""Breaking out: every exchange that would relieve the fullest node, and the best of them made.
+"""Break out of local minima: make the best exchange that relieves the fullest node.
 
 A walk that draws its changes at random seldom hits the few that help once few nodes are overfull.
-Here the fullest node looks at all it could do at no further move: hand a leadership on; trade a
-replica that came to it for another that moves anyway, or send it elsewhere; let one of its own go
-in the stead of one that left. Where nothing helps, what it is above its watermark by weighs more
-from then on, so that others make room for it, and for a while it is passed over.
+Here the fullest node evaluates all changes that need no further move: transfer a leadership; trade
+a replica that came to it for another that moves anyway, or send it elsewhere; let one of its own
+leave in place of one that left. Where nothing helps, the node's excess over its watermark weighs
+more from then on, so that others make room for it, and for a while it is passed over.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Which replicas leave nodes that hold more of a group than its limit on a node allows.
+"""Select the replicas to move off nodes that hold more of a group than its limit.
 
 As many leave as are too many: those that weigh least, which find room most easily under the limits
 of their group. What a node has too much of besides is for `evenkeel_kernels.levelling.offload`. Who

@@ -1,4 +1,4 @@
-"""Replicas that weigh alike: the fewest moves, by paths and cycles on the graph of the nodes.
+"""Minimise moves of equal replicas by paths and negative cycles on the graph of nodes.
 
 An arc leads from one node to another where a replica of the first may go to the second, and costs
 what that changes in moves: 1 where it leaves home, -1 where it returns, otherwise 0. A node above

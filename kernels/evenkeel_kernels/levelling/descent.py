@@ -1,11 +1,10 @@
 """Descent: bring every node below its watermark with few moves.
 
-`evenkeel_kernels.levelling.redistribution` makes the moves that a level cluster needs at least, and
-leaders spread. What stays overfull then is for `evenkeel_kernels.levelling.threshold_walk`, which
-makes it small, and `evenkeel_kernels.levelling.breakout`, which ends it: neither costs a move.
-`relieve` makes one more for each node that they leave overfull. `send_home` and `restore_leaders`
-take back the moves and the changes of leaders that turned out superfluous. `descend` does all of it
-in small pieces.
+`evenkeel_kernels.levelling.redistribution` makes the moves that a balanced cluster needs at least,
+and spreads leaders. `evenkeel_kernels.levelling.threshold_walk` then reduces the remaining
+overload, and `evenkeel_kernels.levelling.breakout` removes it: neither costs a move. `relieve`
+makes one more move for each node that is still overfull. `send_home` and `restore_leaders` undo
+superfluous moves and changes of leaders. `descend` does all of it in small pieces.
 """
 
 from collections.abc import Generator, Iterator

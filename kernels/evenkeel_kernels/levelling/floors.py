@@ -1,17 +1,16 @@
-"""Fill: nodes below their floor take replicas from nodes that can spare them.
+"""Fill nodes below their floor with replicas of nodes that can spare them, by moves or exchanges.
 
 The node that is furthest below its floor is served first. Of the replicas on the fullest nodes that
 can spare something, it takes the one that makes up most of what it lacks, so that few moves do; a
 replica that has moved already is preferred, since moving it again costs nothing. No move takes a
 node above its target or another below its floor.
 
-Exchange: where no single replica fills a node up to its floor, two of them trade places.
-
-In several dimensions a node may be at its target in one and below its floor in another: it can take
-nothing then, but give one replica for another that has more of what it lacks. The node that is
-furthest below its floor is served first, by the nodes that can spare most. What another node lacks
-after that counts like what this one does, as its square, so that a large lack may be parted among
-several nodes, which then trade on. No exchange takes a node above its target.
+Where no single replica fills a node up to its floor, two replicas are exchanged. In several
+dimensions a node may be at its target in one and below its floor in another: it can take nothing
+then, but give one replica for another that has more of what it lacks. The nodes that can spare most
+are tried first. What another node lacks after an exchange counts like what this one does, as its
+square, so that a large lack may be divided among several nodes, which then trade on. No exchange
+takes a node above its target.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
-"""A group's skew is repaired: its replicas go from the domains with most to those with fewest.
+"""Reduce the skew of a group: move replicas from its fullest to its emptiest domains.
 
 One step seldom lowers a skew, since several domains share the most or the fewest, so no step is
 asked to. Each goes to a domain that holds at least two fewer, or leaves one that does not count for
 the fewest, so that no step undoes another. Where none is admitted, two replicas move at once, by
-way of a third domain. What waits for a node goes first, likewise. Steps after which neither fewer
-wait nor the skew is lower are taken back.
+way of a third domain. Replicas that wait for a node go first, likewise. Steps are undone after
+which neither fewer replicas wait nor the skew is lower.
 """
 
 import numpy as np

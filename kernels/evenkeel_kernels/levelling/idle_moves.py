@@ -1,8 +1,8 @@
-"""Idle moves: what is taken back where goals stay out of reach, since it brings them no nearer.
+"""Undo moves that bring no node nearer to its targets, where these are out of reach.
 
-A search that cannot reach its targets spreads what is too much thinly, and goes on trying for as
-long as budgets let it. What went from one overfull node to another would have to move again, and
-what went from a node that was not overfull need not have moved at all; if another replica has taken
+A search that cannot reach its targets spreads the excess thinly, and goes on trying for as long as
+budgets let it. A replica that went from one overfull node to another would have to move again, and
+one that left a node that was not overfull need not have moved at all; if another replica has taken
 its room there, that one goes where it went: one move does for two.
 """
 

@@ -1,13 +1,12 @@
-"""Displacing: a replica that fits nowhere takes the room of smaller ones, which go elsewhere.
+"""Place a replica that fits nowhere by displacing others, which move elsewhere.
 
-A node gives away, of the replicas smaller than the one that comes, those whose going makes room:
-one alone that does, the smallest, or else, one after the other, those that cover most of what is
-missing. Of all nodes that one is taken which gives away least in all.
+Smaller replicas are displaced first. A node loses, of the replicas smaller than the new one, those
+whose removal makes room: one alone that does, the smallest, or else, one after the other, those
+that cover most of what is missing. The node is chosen that loses least in all. Since the displaced
+ones are smaller, this ends; where all replicas weigh the same, no other is smaller.
 
-Taking over: a replica that fits nowhere takes the place of any one that has room elsewhere.
-
-Displacing goes from larger replicas to smaller ones, so that it ends; where all weigh the same
-no other is smaller. Here one makes way whatever it weighs, and only to a node that has room for it.
+So a replica may also take over the place of any other, whatever that weighs, but only if the other
+moves to a node that has room for it.
 """
 
 import numpy as np

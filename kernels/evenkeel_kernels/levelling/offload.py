@@ -1,4 +1,4 @@
-"""Which replicas a node above its watermark gives away: the fewest that cover the excess.
+"""Select the fewest replicas whose eviction brings a node below its watermark.
 
 In one dimension the largest do, and the last of them need only be as large as what is left. In
 several it is a covering problem; a greedy under a few different weights of the dimensions comes

@@ -1,16 +1,15 @@
-"""Two replicas of a partition move at the same time, where neither may, or should, move alone.
+"""Move two replicas of a partition at once, where neither may, or should, move alone.
 
 A partition may keep the rules before and after and break one halfway: two racks of which each holds
 one replica, and two tags that are to be one each. Moving one replica at a time never gets
-there. Here both are taken off; the first is tried on the best node of every kind, and the second
-then finds its own best. Nodes are of one kind if no rule tells them apart.
+there. Here both are removed; the first is tried on the best node of every kind, and the second then
+finds its own best. Nodes are of one kind if no rule distinguishes them.
 
-What concerns a group as a whole is not looked at: its partitions are left to single moves.
+Pairs of moves also repair a partition where no single move would be admitted. A voter can come to a
+region only once a non-voter has left it; a replica of an emptied zone can replace only a lost one
+that is placed elsewhere first.
 
-Two replicas of a partition move at once to repair it, where no single move would be lawful.
-
-A voter can come to a region only once a non-voter has left it; a replica of an emptied zone can go
-only where a lost one stood that is placed elsewhere first.
+Rules of a group as a whole are not considered: its partitions are left to single moves.
 """
 
 import numpy as np

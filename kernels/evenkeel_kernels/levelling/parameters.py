@@ -1,4 +1,4 @@
-"""What the levelling search is tuned by: measured on the benchmarks' instances, not derived."""
+"""Tuning parameters of the levelling search, measured on the benchmarks' instances."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How overloaded a cluster is: what is above its watermark, squared: the worst counts most.
+"""Penalty of overload: the sum of squared excesses of nodes over their watermarks.
 
 The *target ratio* of a node is its load in units of its watermark, in each dimension, and its
 leaders in units of the most it should lead. A node whose target ratio is above 1 is *overfull*. The

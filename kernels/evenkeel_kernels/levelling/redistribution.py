@@ -1,14 +1,13 @@
-"""Redistribution: the moves that a level cluster needs at least, in slices.
+"""Redistribution: make the moves that a balanced cluster needs at least, in slices of work.
 
-Leaders stand down, over-full nodes choose what to give away, everything that moves finds its best
-fit, largest first, and leaders return.
+Leaders are unassigned, replicas are selected on over-full nodes, every replica that moves finds its
+best fit, largest first, and leaders are assigned again.
 
-What else must move where leadership alone cannot fill the emptier nodes, or relieve the fuller.
-
-A node can carry no more than what its replicas weigh as leaders. Where leading adds to every
+More replicas move where leadership alone cannot fill the emptier nodes, or relieve the fuller. A
+node can carry no more than what its replicas weigh as leaders. Where leading adds to every
 dimension, an emptier node can be short of that while the fuller ones, none of them above its
-watermark once leaders have stood down, lead more than they have room for: no handing on of
-leadership helps, and only replicas that move do. The largest make the fewest moves.
+watermark without its leaders, lead more than they have room for: no transfer of leadership helps,
+and only replicas that move do. The largest make the fewest moves.
 """
 
 from collections.abc import Generator

@@ -1,9 +1,9 @@
-"""Repair: which replicas must leave where they are, and moves that repair broken rules.
+"""Mark the replicas that must leave their node, and repair broken rules by single moves.
 
 A replica must leave a node that does not keep it, or that its rule's mask or a ban forbids; one
-without a node must get one. `evenkeel_kernels.levelling.best_fit.best_fit` finds them homes. Rules
-that are broken in between replicas, two in one zone for instance, are repaired one move at a time;
-for the skews of groups, see `evenkeel_kernels.levelling.group_skew`.
+without a node must get one. `evenkeel_kernels.levelling.best_fit.best_fit` finds their new nodes.
+Rules that are broken between replicas, two in one zone for instance, are repaired one move at a
+time; for the skews of groups, see `evenkeel_kernels.levelling.group_skew`.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""How much is done between two looks at the clock: some hundredths of a second.
+"""Sizes of the slices of work between two checks of the clock, some hundredths of a second.
 
 Sizes depend on the problem alone, so that slices end at the same places every time.
 """

@@ -1,15 +1,16 @@
-"""Rearrange what has moved already, and who leads; if need be, what has not moved.
+"""Rearrange moved replicas and leaders by threshold accepting, to reduce overload.
 
-Once a replica moves, where it goes is free to choose. Threshold accepting walks over the choices:
-leadership handed on, a moved replica sent elsewhere, two moved replicas trading places. A change is
-made if the penalty of `evenkeel_kernels.levelling.penalty` rises by less than a threshold that
-falls to nothing. Every rule holds at every step.
+Once a replica moves, its new node is free to choose. Threshold accepting walks over the choices: a
+transfer of leadership, another node for a moved replica, an exchange of two moved replicas. A
+change is made if the penalty of `evenkeel_kernels.levelling.penalty` rises by less than a threshold
+that falls to 0. Every rule holds at every step.
 
-A *closed* walk moves the replicas that it is given, and no others. Which of a node's replicas move
-is not for it to change: those that do are its largest, and of all that could go in their stead
+A *closed* walk moves the replicas that it is given, and no others. It does not change which
+replicas of a node move: those that do are its largest, and of all that could go in their stead
 nearly all are smaller, so that chance soon leaves a node too full that had just become level;
 `evenkeel_kernels.levelling.breakout` chooses such changes with care. In an *open* walk any replica
-may leave home, at a price that counts as a rise of the penalty and is given back when it returns.
+may leave its initial node, at a price that counts as a rise of the penalty and is refunded when it
+returns.
 
 References
 ----------

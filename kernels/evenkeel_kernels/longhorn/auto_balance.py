@@ -1,4 +1,4 @@
-"""Longhorn's replica auto-balance: how many replicas to move, which one goes, until all is at rest.
+"""Longhorn's replica auto-balance: add and delete replicas until no volume needs a change.
 
 A pass adds one replica and then deletes one, so that no volume ever has less than it had. Where the
 design and the code differ, the design counts.

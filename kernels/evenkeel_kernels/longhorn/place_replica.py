@@ -1,4 +1,7 @@
-"""Where Longhorn puts a new replica: the first tier that has a disk, then the levellest one.
+"""Choose the disk of a new replica as Longhorn's scheduler does.
+
+The disk is in the first tier of hosts that has one with room, on the most balanced host there, and
+is the most balanced disk of it.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""How many replicas of a volume Longhorn wants to move, what for, and which it deletes.
+"""Decide how many replicas of a volume Longhorn moves, why, and which it deletes.
 
 References
 ----------

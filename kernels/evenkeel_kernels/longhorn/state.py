@@ -1,4 +1,4 @@
-"""What Longhorn's auto-balance knows and changes: hosts, disks, volumes, and replicas in slots.
+"""State of Longhorn's auto-balance: hosts, disks, volumes, and replicas in slots.
 
 A *host* is a node of Longhorn, the things that hold replicas are its disks.
 """

@@ -1,1 +1,1 @@
-"""Kernels of plans: when each change of a partition may start."""
+"""Kernels of plans: schedule the start of each change of a partition."""

@@ -1,19 +1,19 @@
-"""List scheduling of changes that take from resources as they start and give back at their finish.
+"""Schedule changes under limited resources by list scheduling, in an order of benefit.
 
 A *change* is what a partition goes through at once; a *resource* is whatever is finite: room of a
-node in a dimension, a copy in flight, bytes per second. Kolisch (1996) calls this the parallel
-schedule generation scheme for projects under resource constraints.
+node in a dimension, a copy in flight, bytes per second. A change takes from resources at its start
+and gives back at its finish. Kolisch (1996) calls this the parallel schedule generation scheme for
+projects under resource constraints.
 
-What a change lacked it waits for in the heap of that resource, the smallest claim on top, and it is
-looked at again only when there is room for it. What was given back is kept as *tokens*, oldest
-first; a claim takes what was free at first, then tokens, and comes after those that gave them.
-So any execution that keeps these arrows keeps within every resource, whatever its clock does.
+A change waits in the heap of the resource that it lacked, the smallest claim on top, and is tried
+again only when there is room for it. Released amounts are kept as *tokens*, oldest first; a claim
+takes what was free at first, then tokens, and comes after those that gave them. So any execution
+that keeps these arrows keeps within every resource, whatever its clock does.
 
-Order of benefit: what levels the most per byte goes first, judged anew as nodes change.
-
-A change is worth by how much less its nodes are above the mean, and above their capacity, once it
-is done. What is worth clearly less by the time it comes to the top of the heap goes back into it:
-lazy evaluation (Minoux 1978).
+The order of benefit puts first the change that levels most per byte, evaluated again as nodes
+change. The benefit of a change is how much less its nodes are above the mean, and above their
+capacity, once it is done. A change whose benefit is clearly less by the time it comes to the top of
+the heap goes back into it: lazy evaluation (Minoux 1978).
 """
 
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""Who leads, while replicas are levelled."""
+"""Choose leaders while replicas are balanced."""

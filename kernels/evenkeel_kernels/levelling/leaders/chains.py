@@ -1,4 +1,4 @@
-"""Relays: leadership handed on along a chain, where no single change of hands would help.
+"""Transfer leadership along chains of nodes, where no single transfer helps.
 
 A node that leads too many hands a partition on to one that leads as many as it should, which hands
 on another one, until it reaches a node that may lead one more. The shortest chain is taken.

@@ -1,7 +1,7 @@
-"""Another one moves: a leader stays where it was, and a follower leaves its node in its place.
+"""Move a follower instead of a leader: the leader stays, and the follower leaves its node.
 
-Which replicas leave a node is chosen before it is known who leads, so that leaders are among them,
-each of which costs a change of leaders. Mostly a follower on the same node would do as well.
+The replicas that leave a node are chosen before the leaders, so that leaders are among them, each
+of which costs a change of leaders. Mostly a follower on the same node would do as well.
 """
 
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Levelling leaders where replicas stand: chosen anew, and what is left handed on one by one."""
+"""Balance leaders without moving replicas: choose them again, then transfer single leads."""
 
 from collections.abc import Callable, Generator, Iterator
 

@@ -1,4 +1,4 @@
-"""Moving a replica so that it may lead, where no replica of its partition stands where one may."""
+"""Move a replica to a node that may lead, for partitions with no replica on such a node."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,15 +1,13 @@
-"""Leadership: who stands down, who is appointed, and how leaders spread without moving data.
+"""Appoint, transfer and restore leaders without moving data.
 
-A leader's extra load goes with the leadership, and handing it on costs no data. So before replicas
-are placed the leaders stand down: replicas then weigh what data weighs, and a share of every node
-is kept free for the leaders that come back. Then leadership is handed on until no node is above
-its watermark.
+A leader's extra load goes with the leadership, and a transfer costs no data. So leaders are
+unassigned before replicas are placed: replicas then weigh what data weighs, and a share of every
+node is kept free for the leaders that are assigned again. Then leadership is transferred until no
+node is above its watermark.
 
-Lost leaders: a replica that could take over at once leads on, where no goal needs a new copy to.
-
-A partition whose leader is lost is led by one that survived while the lost copy is made anew. If
-that copy is to lead in the end, leadership is handed on once more. So it is where the node of the
-leader keeps its replicas, but may no longer lead.
+A partition whose leader is lost is led by a surviving replica that can take over at once, where no
+goal needs a new copy to, while the lost copy is made again. If that copy is to lead in the end,
+leadership is transferred once more.
 """
 
 from collections.abc import Generator

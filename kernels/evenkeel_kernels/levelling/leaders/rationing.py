@@ -1,4 +1,4 @@
-"""Rationing: where only so many leaders may change, each change relieves the fullest node.
+"""Transfer leadership under a budget of changes, each from the fullest node.
 
 What is handed on partition by partition spends the budget in the order of their names, also on
 nodes that are hardly above their targets. Here the fullest node gives first, to whom is furthest

@@ -1,4 +1,4 @@
-"""Leaders chosen anew, where replicas stand: every node within its target, the fewest changed.
+"""Reassign leaders without moving replicas: every node within its target, few leaders changed.
 
 As an integer program: minimise the number of partitions that another node leads than before, so
 that what leading adds fits under the targets of all nodes in every dimension, and under the most

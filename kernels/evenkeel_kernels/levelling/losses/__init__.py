@@ -1,1 +1,1 @@
-"""Nodes are lost from a cluster in which all is well: what they held goes elsewhere."""
+"""Re-place the replicas of lost nodes in a cluster without violations."""

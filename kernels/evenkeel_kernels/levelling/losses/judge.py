@@ -1,8 +1,8 @@
-"""The audit of a loss: what changed is counted anew, by rules bound apart from the search.
+"""Audit the result of a loss incrementally, by rules compiled apart from the search.
 
-Of a cluster that broke no rule only two things can break one after nodes were lost: partitions that
-had a replica there, which are judged replica by replica, and nodes by what they carry, which is
-added up here and not taken over from the search. Everything else is as it was, and so is sound. It
+In a cluster that broke no rule only two things can break one after nodes were lost: partitions that
+had a replica there, which are checked replica by replica, and nodes by their loads, which are
+summed here and not taken over from the search. Everything else is unchanged, and so is sound. It
 shares no code with ``core.feasibility``; tests compare it with the full audit.
 """
 

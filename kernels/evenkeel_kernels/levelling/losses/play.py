@@ -1,21 +1,19 @@
-"""Nodes are lost: what they held is placed anew, judged, reported, and taken back.
+"""Simulate losses of nodes: re-place their replicas, check and report the result, and undo it.
 
-The cluster that it begins with breaks no rule. What stands on lost nodes has to move, and the
-answer is worth having only if it is proven to be as good as any: everything placed, no rule broken,
-every node within its target, and as many moves made as replicas were lost; or one more, where
+The initial cluster breaks no rule. The replicas on lost nodes have to move, and the answer is worth
+having only if it is proven to be as good as any: everything placed, no rule broken, every node
+within its target, and as many moves made as replicas were lost; or one more, where
 `evenkeel_kernels.levelling.losses.room` proves that they are not enough. No placement makes do with
 fewer then. Where budgets cannot carry all of it, the most endangered come first, and the others
 wait where they are: that is an answer if every one of them waits for a budget, and for nothing
 else. In any other case -1 is returned, and a search has to be made.
 
-A loss costs O(D N) for each replica lost, vectorised, and O(N (D + M)) besides: nothing is looked
-at that was not touched. Everything is put back as it was, floats bit by bit, so that the report of
-a loss does not depend on those that were played before.
+A loss costs O(D N) for each replica lost, vectorised, and O(N (D + M)) besides: nothing untouched
+is looked at. Everything is restored, floats bit by bit, so that the report of a loss does not
+depend on those simulated before.
 
-One loss after another from the same cluster: figures of each, and no placements.
-
-A question about many losses asks how each ends, not where every replica is then. All of a series
-is played without Python, so that other threads have the interpreter meanwhile.
+A series of losses from the same cluster is simulated without Python, so that other threads have the
+interpreter meanwhile. It returns figures of each loss, and no placements.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""What a loss is played on, and what is reported of it, as tuples of arrays.
+"""Tuples of arrays: the inputs, scratch arrays and reports of simulated losses.
 
 N nodes, P partitions, K replicas, D dimensions, L tiers, Q classes of demands, A the most replicas
-that may be lost at once. Everything that is judged by is counted and bound apart from what is
-searched by.
+that may be lost at once. All inputs of the audit are counted and compiled apart from those of the
+search.
 """
 
 from typing import NamedTuple

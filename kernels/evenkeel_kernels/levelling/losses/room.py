@@ -1,8 +1,8 @@
-"""Room for the one replica that fits nowhere: another gives way, if it is proven that one has to.
+"""Make room for the one replica that fits nowhere, if another is proven to have to move.
 
-Where all that was lost found a place but one replica, and no node could take that one even if all
-that stands there followed and led nothing, some replica that was not lost has to move. If then one
-move is enough, no placement that meets the goals makes do with fewer.
+Where all lost replicas found a place but one, and no node could take that one even if all its other
+replicas followed and led nothing, some replica that was not lost has to move. If then one move is
+enough, no placement that meets the goals makes do with fewer.
 """
 
 import numpy as np

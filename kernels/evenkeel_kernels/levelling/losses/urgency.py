@@ -1,4 +1,4 @@
-"""The order in which what was lost is placed: the largest first, or the most endangered first.
+"""Order the lost replicas for placement: the largest or the most endangered first.
 
 The largest first packs best. Where budgets cannot carry all of it, the partitions in most danger
 come first, and among equals, where the budget of data is what binds, those of least data.
