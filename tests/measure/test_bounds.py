@@ -268,6 +268,16 @@ def test_a_part_as_full_as_all_whole_replicas_ask_leaves_the_others_theirs(hot, 
     assert found.target[:, 0].tolist() == [4.0] * 3 + [3.0] * 3
 
 
+def test_zones_that_must_be_as_full_as_all_leave_each_other_what_is_forced():
+    cluster = Cluster.from_arrays(
+        capacity=[[13.0]] * 5, load=[[1.0]] * 3, replicas=[5, 5, 3],
+        domains={"zone": [*"aabbc"]},
+        rules=[Rule(spread={"zone": 2, "node": 1}), Rule(spread={"zone": 1, "node": 1})],
+        rule=[0, 0, 1],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.05)).target[:, 0].tolist() == [3.0] * 5
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_node_beside_endless_ones_gets_no_fuller_than_where_rules_force_least():
     cluster = Cluster.from_arrays(

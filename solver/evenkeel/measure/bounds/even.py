@@ -427,26 +427,29 @@ def _whole(
     slots = room / unit
     most = np.floor(most / unit * NEARLY + WHOLE)
     least, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
-    count = whole_units(load, unit)
+    count, enough = whole_units(load, unit), np.inf
     left = [(nodes, whole_units(forced, unit)) for nodes, forced in parts if nodes.any()]
     while True:
-        level = whole_level(slots[rest], count, most[rest])
+        level = min(whole_level(slots[rest], count, most[rest]), enough)
         full = [whole_level(slots[inside], forced, most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
         is_last = not left or full[at] == 0.0 or full[at] * NEARLY < level
         if is_last and level == 0.0 and _is_held_apart(slots[rest], most[rest]):
             level = lowest
-        inside, level = (rest, level) if is_last else (left[at][0], full[at])
-        if level == np.inf:
+        inside, own = (rest, level) if is_last else (left[at][0], full[at])
+        if own == np.inf:
             least[inside] = slots[inside]
-        elif level > 0.0:
-            least[inside] = np.floor(level * slots[inside] * NEARLY)
+        elif own > 0.0:
+            least[inside] = np.floor(own * slots[inside] * NEARLY)
         if is_last:
             return np.where(slots < np.inf, least, 0.0) * unit
-        lowest = level
+        lowest = own
         taken = np.where(inside, np.minimum(least, most), 0.0)
         lost = max(left[at][1] - int(taken.sum()), 0)
-        rest, count = rest & ~inside, max(count - int(taken.sum()) - lost, 0)
+        there = int(taken.sum())
+        if own <= level * NEARLY:  # the rest may be as full: only what is forced leaves it
+            there, enough = left[at][1] - lost, level
+        rest, count = rest & ~inside, max(count - there - lost, 0)
         left = [
             (
                 nodes & ~inside,
