@@ -7,6 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
+from evenkeel.systems import registry
 from tests.support import places
 
 DATA = places.DATA / "public" / "cockroach"
@@ -612,6 +613,22 @@ def test_ranges_of_a_region_that_is_down_stay_and_others_are_repaired(method):
     assert result.comparison.moves == 4
 
 
+@pytest.mark.parametrize(
+    ("counts", "noted"),
+    [("5", False), ("5, num_voters = 3", True), ("3", False)],  # surplus is a violation
+)
+def test_voters_beyond_those_wanted_are_noted(counts, noted):
+    rows = [
+        "start_key,end_key,range_id,replicas,voting_replicas,non_voting_replicas,lease_holder",
+        'a,b,41,"{1,2,3,4,5}","{1,2,3,4,5}",{},1',
+        'b,c,42,"{1,2,3,4,5}","{1,2,3}","{4,5}",1' if "voters" in counts else "",
+    ]
+    zones = f"ALTER RANGE default CONFIGURE ZONE USING num_replicas = {counts};"
+    cluster = registry.read("\n".join(rows).encode(), zones.encode(), format="cockroach")
+    notes = "; ".join(registry.find("cockroach").left_out(cluster))
+    assert ("of 1 range (41: 5, not 3)" in notes) == noted
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
@@ -633,6 +650,7 @@ KEPT = {
     "a range without a majority": (
         test_six_nodes_of_twelve_are_emptied_but_for_what_has_no_majority
     ),
+    "a range with all its replicas": test_voters_beyond_those_wanted_are_noted,
     "an invalid `ALTER ... CONFIGURE ZONE`": (
         test_files_of_which_no_store_fits_and_zones_that_people_got_wrong_are_refused
     ),

@@ -668,7 +668,7 @@ SOLVED = [
     (
         "kafka/failed-disk-of-three-brokers",
         ["described.txt", "logdirs.txt"],
-        3,
+        4,
         {"two-0": [40001, 40002]},
     ),
     ("kafka/topic-marked-for-deletion", ["described.txt", "--drain", "3"], 0, {"keep-0": [2, 1]}),

@@ -117,21 +117,6 @@ class TestReading:
         notes = "; ".join(registry.find("cockroach").left_out(cluster))
         assert ("how wide building, floor is" in notes) == ("floor" in tiers)
 
-    @pytest.mark.parametrize(
-        ("counts", "noted"),
-        [("5", False), ("5, num_voters = 3", True), ("3", False)],  # surplus is a violation
-    )
-    def test_voters_beyond_those_wanted_are_noted(self, counts, noted):
-        rows = [
-            "start_key,end_key,range_id,replicas,voting_replicas,non_voting_replicas,lease_holder",
-            'a,b,41,"{1,2,3,4,5}","{1,2,3,4,5}",{},1',
-            'b,c,42,"{1,2,3,4,5}","{1,2,3}","{4,5}",1' if "voters" in counts else "",
-        ]
-        zones = f"ALTER RANGE default CONFIGURE ZONE USING num_replicas = {counts};"
-        cluster = registry.read("\n".join(rows).encode(), zones.encode(), format="cockroach")
-        notes = "; ".join(registry.find("cockroach").left_out(cluster))
-        assert ("of 1 range (41: 5, not 3)" in notes) == noted
-
     def test_stores_and_their_states(self, cluster):
         assert list(cluster.nodes.names) == ["1", "2", "3", "4", "5", "6", "7"]
         assert cluster.topology.tiers[:2] == ("region", "az")
