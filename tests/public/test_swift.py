@@ -1,7 +1,13 @@
 """What operators of Swift reported, and what is right for each."""
 
+import gzip
+import hashlib
+import json
+import struct
+import zlib
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from tests.systems.swift.test_format import unpacked
@@ -213,3 +219,36 @@ def test_a_free_number_gets_nothing(public):
     _, _, rows = solved(case, "object.ring.gz", "--level", "5%", "--floor", "5%")
     count = count_of(rows)
     assert count[6] == 0 and 26 <= count[7] <= 28
+
+
+def sections_of(file):
+    """The sections of a ring of version 2, found from the end of the file as Swift finds them."""
+    data = file.read_bytes()
+    assert gzip.decompress(data)[:6] == b"R1NG\0\2"
+
+    def unpacked_from(begin, end=None):
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data[begin:end])
+
+    (at,) = struct.unpack("!Q", unpacked_from(len(data) - 31)[:8])
+    text = unpacked_from(at)
+    (length,) = struct.unpack("!Q", text[:8])
+    found = {}
+    for name, (begin, first, end, last, method, digest) in json.loads(text[8 : 8 + length]).items():
+        blob = unpacked_from(begin, end)
+        assert hashlib.new(method, blob).hexdigest() == digest and len(blob) == last - first
+        assert gzip.decompress(data)[first:last] == blob
+        found[name.removeprefix("swift/ring/")] = blob[8:]
+    return found
+
+
+def test_numbers_of_four_bytes_stay_in_version_two(public):
+    case = public("swift/numbers-of-four-bytes")
+    assert case.run("solve", "object.ring.gz", "-o", "new.ring.gz").code == 0
+    was, now = (sections_of(case.folder / name) for name in ("new.undo.ring.gz", "new.ring.gz"))
+    assert json.loads(now["metadata"]) == {"part_shift": 25, "version": 78, "dev_id_bytes": 4}
+    assert json.loads(was["devices"]) == json.loads(now["devices"])
+    before, after = (np.frombuffer(one["assignments"], ">u4") for one in (was, now))
+    left = before != after
+    assert left.sum() == 64 and {*before[left].tolist()} == {70005}
+    assert {*after.tolist()} == set(range(70000, 70005))
+    assert case.run("check", str(case.folder / "new.ring.gz")).code == 0

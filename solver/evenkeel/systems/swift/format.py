@@ -35,14 +35,21 @@ from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
 from evenkeel.systems.swift.ring import (
     ASKS,
+    ASSIGNMENTS,
+    DEVICES,
     HEADER,
     MAGIC,
+    METADATA,
+    MOST_DEVICES,
     NO_DEVICE,
+    NONE,
+    SECTIONS,
     VERSION,
     WORDS,
     Device,
     Head,
     Ring,
+    SectionWriter,
     check_devices,
     hint,
     read_ring,
@@ -82,11 +89,13 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given |= _placement(ring, devices)
     notes = given["native"]["notes"] = []
     if ring.version != VERSION:
+        is_wide = any(one.id >= NO_DEVICE for one in devices)
         notes.append(
-            f"a ring of version {ring.version}: a plan is written as version {VERSION}, which "
-            "every release of Swift reads"
-        )
-    strange = sorted({*ring.device.tolist()} - {NO_DEVICE, *(one.id for one in devices)})
+            f"a ring of version {ring.version}: a plan is written as version "
+            + (f"{SECTIONS}, which alone can name these devices" if is_wide else
+               f"{VERSION}, which every release of Swift reads")
+        )  # fmt: skip
+    strange = sorted({*ring.device.tolist()} - {NONE, *(one.id for one in devices)})
     if strange:
         notes.append(
             f"replicas on devices that are not there, which count as none: {some_of(strange, str)}"
@@ -110,10 +119,10 @@ def name_of(device: Device) -> str:
 
 def _placement(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
     """Return the device of each replica, by partition, without leaders."""
-    place = np.full(2**16, -1, np.int64)
-    for n, one in enumerate(devices):
-        place[one.id] = n
-    node = place[ring.device]
+    ids = np.array([one.id for one in devices], np.int64)
+    order = np.append(np.argsort(ids), -1)  # a device that is not there is none
+    place = order[np.searchsorted(ids, ring.device, sorter=order[:-1])]
+    node = np.where(np.append(ids, -1)[place] == ring.device, place, -1)
     width, slots = slots_of(ring.parts, len(node))
     return {
         "placement": node[slots],
@@ -295,14 +304,28 @@ def _later(text: str, later: int) -> str:
 def _packed(text: str, ids: Sequence[int], placement: Placement) -> bytes:
     """Return the file of a ring, packed as Swift does."""
     head = msgspec.json.decode(text, type=Head)
-    number = np.array([*ids, NO_DEVICE], np.int64)
+    is_wide = max(ids, default=0) >= NO_DEVICE
+    number = np.array([*ids, MOST_DEVICES if is_wide else NO_DEVICE], np.int64)
     device: NDArray[np.int64] = np.empty(len(placement.node), np.int64)
     _, slots = slots_of(max(len(placement), 1), len(placement.node))
     device[slots] = number[placement.node]
+    if is_wide:
+        return _in_sections(text, device)
     own = text.encode()
     order = "<u2" if head.byteorder == "little" else ">u2"
     content = HEADER.pack(MAGIC, VERSION, len(own)) + own + device.astype(order).tobytes()
     return gzip.compress(content, 6, mtime=MOMENT)
+
+
+def _in_sections(text: str, device: NDArray[np.int64]) -> bytes:
+    """Return the file of a ring of version 2, with numbers of four bytes."""
+    head: dict[str, Any] = msgspec.json.decode(text)
+    meta = {key: head[key] for key in ("part_shift", "version", "next_part_power") if key in head}
+    writer = SectionWriter(MOMENT)
+    writer.add_section(METADATA, msgspec.json.encode(meta | {"dev_id_bytes": 4}))
+    writer.add_section(DEVICES, msgspec.json.encode(head["devs"]))
+    writer.add_section(ASSIGNMENTS, device.astype(">u4").tobytes())
+    return writer.file()
 
 
 STILL = "a ring is on its way that not all nodes may have"

@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 import struct
+import zlib
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -34,13 +35,19 @@ CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 HEAD = 65536
 HASH_BITS = 32
 NO_DEVICE = 65535
-"""The device of a replica that has none."""
+"""The device of a replica that has none, in version 1; the greatest number in version 2."""
+
+NONE = -1
+"""The same once it is read."""
+
+MOST_DEVICES = 2**32 - 1
+"""Devices are numbered below it: more than version 1 can name."""
 
 
 class Device(msgspec.Struct, gc=False):
     """A device of a ring."""
 
-    id: Annotated[int, Meta(ge=0, lt=NO_DEVICE)]
+    id: Annotated[int, Meta(ge=0, lt=MOST_DEVICES)]
     zone: Int64
     ip: str
     port: Annotated[int, Meta(ge=0, lt=65536)]
@@ -77,7 +84,7 @@ class Ring(NamedTuple):
 
     text: str
     head: Head
-    device: NDArray[np.uint16]
+    device: NDArray[np.int64]
     parts: int
     version: int = VERSION
 
@@ -143,7 +150,8 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
     if head is None or not _counts_fit(faults, document, head, len(data) - begin):
         return None
     order = "<u2" if head.byteorder == "little" else ">u2"
-    device = np.frombuffer(data, order, offset=begin).astype(np.uint16)
+    device = np.frombuffer(data, order, offset=begin).astype(np.int64)
+    device[device == NO_DEVICE] = NONE
     text = data[HEADER.size : begin].decode("utf-8", "replace")
     return Ring(text, head, device, 1 << (HASH_BITS - head.part_shift))
 
@@ -187,10 +195,12 @@ def _of_sections(faults: FaultList, document: Document) -> Ring | None:
         faults.add(name, len(found[ASSIGNMENTS]), message)
         return None
     number = np.frombuffer(found[ASSIGNMENTS], f">u{wide}").astype(np.uint64)
-    number[number == np.uint64((1 << (8 * wide)) - 1)] = NO_DEVICE
-    if number.max() > NO_DEVICE:
-        faults.add(name, int(number.max()), f"devices are numbered below {NO_DEVICE}")
+    is_none = number == np.uint64((1 << (8 * wide)) - 1)
+    number[is_none] = 0
+    if number.max() >= MOST_DEVICES:
+        faults.add(name, int(number.max()), f"devices are numbered below {MOST_DEVICES}")
         return None
+    device = np.where(is_none, NONE, number.astype(np.int64))
     head = {
         "devs": msgspec.json.decode(found[DEVICES]), "part_shift": meta.part_shift,
         "replica_count": -(-count // parts), "byteorder": "little",
@@ -199,7 +209,43 @@ def _of_sections(faults: FaultList, document: Document) -> Ring | None:
     head |= {key: value for key, value in more.items() if value is not None}
     as_first = msgspec.json.encode(head).decode()
     read = Head(devs, meta.part_shift, head["replica_count"])
-    return Ring(as_first, read, number.astype(np.uint16), parts, SECTIONS)
+    return Ring(as_first, read, device, parts, SECTIONS)
+
+
+class SectionWriter:
+    """The file of a ring of version 2 while it is packed: each piece can be unpacked by itself."""
+
+    def __init__(self, moment: int) -> None:
+        """Begin with what gzip and the ring begin with."""
+        self.packed = bytearray(struct.pack("<4sIBB", b"\x1f\x8b\x08\0", moment, 2, 255))
+        self.plain = b""
+        self.index: dict[str, tuple[int, int, int, int, str, str]] = {}
+        self._add(struct.pack("!4sH", MAGIC, SECTIONS), 0)
+
+    def _add(self, data: bytes, level: int = 9) -> tuple[int, int]:
+        """Add a piece; return where it begins, packed and unpacked."""
+        begin = len(self.packed), len(self.plain)
+        packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+        self.packed += packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
+        self.plain += data
+        return begin
+
+    def add_section(self, name: str, data: bytes) -> None:
+        """Add a section with its length, and note it in the index."""
+        own = LENGTH.pack(len(data)) + data
+        begin = self._add(own)
+        end, digest = (len(self.packed), len(self.plain)), hashlib.sha256(own).hexdigest()
+        self.index[name] = (*begin, *end, "sha256", digest)
+
+    def file(self) -> bytes:
+        """Add the index, and return the file; its last pieces are of a known length."""
+        index = msgspec.json.encode(self.index)
+        packed, plain = self._add(LENGTH.pack(len(index)) + index)
+        self._add(LENGTH.pack(plain), 0)
+        self._add(LENGTH.pack(packed), 0)
+        end = zlib.compressobj(0, zlib.DEFLATED, -zlib.MAX_WBITS).flush()
+        size = len(self.plain) % 2**32
+        return bytes(self.packed) + end + struct.pack("<II", zlib.crc32(self.plain), size)
 
 
 def _section(data: bytes, begin: int) -> bytes | None:
