@@ -502,6 +502,11 @@ SHOWN = {
         [head("a", 1, 2, "min.insync.replicas=2") + row("a", 0, 1, "1,2", "1,2")],
         lambda cluster: cluster.partitions.min_active.tolist() == [2],
     ),
+    "log directories of an assignment": (
+        ['{"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2],'
+         ' "log_dirs": ["/d1", "/d2"]}]}'],
+        "not taken for disks",
+    ),
     "the spread of a topic": ([ONE], lambda cluster: not any(rule.skew for rule in cluster.rules)),
     "a topic with fewer lines": ([head("a", 2, 2) + row("a", 0, 1, "1,2", "1,2")], ek.InvalidInput),
 }  # fmt: skip

@@ -148,6 +148,14 @@ def test_a_cordoned_directory_keeps_what_it_holds_and_gets_nothing():
     assert "a cordon on /d1 on broker 1" in noted(cluster)
 
 
+@pytest.mark.parametrize(("folders", "is_noted"), [(["/d1", "/d2"], True), (["any"] * 2, False)])
+def test_directories_of_an_assignment_are_no_disks_without_sizes(folders, is_noted):
+    row = {"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": folders}
+    cluster = ek.read(json.dumps({"version": 1, "partitions": [row]}).encode(), format="kafka")
+    assert cluster.disks is None
+    assert ("not taken for disks" in noted(cluster)) == is_noted
+
+
 def test_a_replica_that_is_being_moved_counts_where_it_goes():
     dirs = [folder("/d1", 0, 1), folder("/d2")]
     dirs[1]["partitions"].append({"partition": "t-1", "size": 7, "isFuture": True})

@@ -50,7 +50,10 @@ def disks_of(
         (n, found.log_dirs[broker]) for n, broker in enumerate(brokers.tolist())
         if found.log_dirs.get(broker)
     ]  # fmt: skip
-    if not len(replicas.size) or all(len(dirs) < SEVERAL for _, dirs in listed):
+    if not len(replicas.size):
+        missing.unsized = any(name != ANY for dirs in rows.log_dirs.values() for name in dirs)
+        return {}
+    if all(len(dirs) < SEVERAL for _, dirs in listed):
         return {}
     nodes: list[int] = []
     names: list[str] = []
@@ -191,7 +194,12 @@ def folders_in(
 
 
 def notes(missing: Missing) -> Iterator[str]:
-    """Yield notes on capacities of log directories, and on moves between them."""
+    """Yield notes on sizes and capacities in log directories, and on moves between them."""
+    if missing.unsized:
+        yield (
+            "no sizes in the log directories that an assignment names: they are not taken for "
+            "disks; add what kafka-log-dirs.sh --describe prints"
+        )
     if missing.roomless:
         which = some_of(sorted(missing.roomless, key=int), str, NAMED)
         yield (

@@ -122,6 +122,9 @@ class Missing(msgspec.Struct, omit_defaults=True):
     cordoned: list[str] = []
     """Log directories that take nothing more."""
 
+    unsized: bool = False
+    """Whether an assignment names log directories, and no file lists them with sizes."""
+
     moving: int = 0
     """Number of replicas that are being moved between log directories of a broker."""
 
