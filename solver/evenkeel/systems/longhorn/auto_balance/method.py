@@ -10,6 +10,7 @@ from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.printable import counted
 from evenkeel.systems.longhorn.auto_balance.compile import (
     IN_PLACE,
     limited_redundancy,
@@ -80,8 +81,9 @@ def longhorn(request: Request) -> Outcome:
 
 
 def _message(log: ActionLog) -> str:
-    added, deleted = np.count_nonzero(log.kind == ADD), np.count_nonzero(log.kind != ADD)
-    return f"{added:,} replicas were added and {deleted:,} deleted."
+    added, deleted = (int(np.count_nonzero(one)) for one in (log.kind == ADD, log.kind != ADD))
+    verb = "was" if added == 1 else "were"
+    return f"{counted(added, 'replica')} {verb} added and {deleted:,} deleted."
 
 
 def _run(work: AutoBalance, request: Request) -> StopReason:
