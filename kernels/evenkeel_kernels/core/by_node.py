@@ -62,7 +62,8 @@ def scattered_by_node(
         stride = max(1, int(GOLDEN * held))
         while not coprime(stride, held):
             stride -= 1
-        ascending[:held] = member[begin : first[n + 1]]
+        for i in range(held):  # a slice would keep numba's error and its path in the kernel
+            ascending[i] = member[begin + i]
         at = n % max(1, held)
         following, leading = begin, first[n + 1] - led[n]
         for _ in range(held):
