@@ -81,10 +81,10 @@ class TestUnderWay:
 
     def test_those_that_keep_a_dead_broker_do_not_end(self, public):
         case = public("kafka/reassignment-keeps-a-dead-broker")
-        told = case.run("solve", "described.txt", "list.txt", "-o", "p.json")
-        assert told.code == 3 and "leader partition" not in told.text
+        answer = case.run("solve", "described.txt", "list.txt", "-o", "p.json")
+        assert answer.code == 3 and "leader partition" not in answer.text
         endless = "payments-0, payments-1, payments-2 while a broker of its target is down"
-        assert f"no end of the reassignment of {endless}: cancel it" in told.text
+        assert f"no end of the reassignment of {endless}: cancel it" in answer.text
         listed = json.loads(case.written("p.json"))["partitions"]
         assert {one["topic"] for one in listed} == {"audit"}
         assert all(2 not in one["replicas"] for one in listed)

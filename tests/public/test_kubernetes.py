@@ -260,7 +260,7 @@ def test_a_spread_counts_all_that_it_selects(public):
 
 def test_a_pod_that_is_resized_counts_with_the_larger_amount(public):
     case = public("kubernetes/resize-deferred")
-    told = case.run("check", "nodes.json", "pods.json")
-    assert told.code == 1 and "137.5% 50.0%" in told.text
+    checked = case.run("check", "nodes.json", "pods.json")
+    assert checked.code == 1 and "137.5% 50.0%" in checked.text
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (0, {"b-7f6d8-x1": ("n1", "n3")})

@@ -370,7 +370,7 @@ class TestBrokenClusters:
         assert f"{needed} of b" in notes
 
     def test_who_is_swapped_out_is_assigned_to_until_the_swap_is_complete(self):
-        told = {
+        topology = {
             "TOPOLOGY_AWARE_ENABLED": "true",
             "TOPOLOGY": "/zone/host",
             "FAULT_ZONE_TYPE": "zone",
@@ -379,7 +379,7 @@ class TestBrokenClusters:
             instance("a", DOMAIN="zone=1,host=x", INSTANCE_OPERATION="SWAP_OUT"),
             instance("b", DOMAIN="zone=1,host=x", INSTANCE_OPERATION="SWAP_IN"),
         ]
-        cluster, notes = read_with_notes(ideal(), record("C", told), *nodes)
+        cluster, notes = read_with_notes(ideal(), record("C", topology), *nodes)
         assert cluster.nodes.accepts.tolist() == [True, False]
         assert cluster.nodes.stands_for.tolist() == [-1, 0]
         assert "operation" not in notes and "Helix mirrors them" in notes
