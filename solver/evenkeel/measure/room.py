@@ -70,6 +70,14 @@ def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.i
     return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
+def most_by_number(placed: PlacementCounts) -> NDArray[np.float64]:
+    """Return the load that nodes may hold by their number of replicas, (N, D); inf for any."""
+    most = placed.cluster.nodes.max_replicas[:, None]
+    if (most < 0).all():
+        return np.full(placed.cluster.nodes.capacity.shape, np.inf)
+    return np.where(most >= 0, most * placed.heaviest.max(0, initial=0.0), np.inf)
+
+
 def most_held(
     cluster: Cluster, part: NDArray[np.integer], parts: int, *, each: bool = False
 ) -> NDArray[np.int64]:
@@ -153,9 +161,9 @@ def even_share(
         wanted, in_all, out=wanted.astype(np.float64), where=in_all > 0.0
     )
     full = ((weighs > 0.0) & (most < weighs * share[:, None])).any(1)
-    for u in np.flatnonzero(full & (most[:, weight > 0.0].sum(1) >= wanted)).tolist():
-        on = weighs[u] > 0.0
-        room, by = most[u, on], weighs[u, on]
+    for u in np.flatnonzero(full & (most[:, on].sum(1) >= wanted)).tolist():
+        holds = weighs[u] > 0.0
+        room, by = most[u, holds], weighs[u, holds]
         order = np.argsort(room / by, kind="stable")
         room, by = room[order], by[order]
         level = (wanted[u] - (np.cumsum(room) - room)) / np.cumsum(by[::-1])[::-1]

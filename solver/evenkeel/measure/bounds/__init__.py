@@ -54,7 +54,7 @@ from evenkeel.measure.loads import (
     wanted_replicas,
     weighted_sum,
 )
-from evenkeel.measure.room import most_away, most_held, staying
+from evenkeel.measure.room import most_away, most_by_number, most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
@@ -364,11 +364,10 @@ def _even_loads(
     absent = np.where((keeps & ~nodes.alive)[:, None], within, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     fits = np.where(keeps[:, None], np.inf, nodes.capacity)
+    by_number = most_by_number(placed)
     even, least = np.zeros(room.shape), np.zeros(room.shape)
     for d, unit in enumerate(units.tolist()):
-        counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
-        most = np.where(nodes.max_replicas >= 0, counted, np.inf)
-        most = np.where(keeps, np.minimum(most, held[:, d]), most)
+        most = np.where(keeps, np.minimum(by_number[:, d], held[:, d]), by_number[:, d])
         away = whole_loads(absent[:, d], unit)
         all_away = min(float(away.sum()), float(at_once[d]))
         forced = [

@@ -28,7 +28,7 @@ from evenkeel.measure.loads import (
     wanted_replicas,
     weighted_sum,
 )
-from evenkeel.measure.room import piling, staying
+from evenkeel.measure.room import most_by_number, piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
@@ -86,10 +86,7 @@ def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
 
 def _taking(placed: PlacementCounts) -> NDArray[np.float64]:
     """Return what nodes can take, (N, D), by capacity and number: those absent take nothing."""
-    capacity, most = placed.cluster.nodes.capacity, placed.cluster.nodes.max_replicas
-    if (most >= 0).any():
-        counted = most[:, None] * placed.heaviest.max(0, initial=0.0)
-        capacity = np.where(most[:, None] >= 0, np.minimum(capacity, counted), capacity)
+    capacity = np.minimum(placed.cluster.nodes.capacity, most_by_number(placed))
     absent = absent_keepers(placed.cluster)
     return np.where(absent[:, None], 0.0, capacity) if absent.any() else capacity
 
