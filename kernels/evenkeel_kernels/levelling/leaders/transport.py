@@ -508,9 +508,9 @@ def _drawn_up(
         yield end - begin
     if keep:
         keep_choices(choices, charges)
-    # of `numpy.linalg.norm` without its copies
-    size_of_leads = np.sqrt(np.square(choices.extra).sum(axis=0))
-    mean = mean_scale * size_of_leads / max(chosen, 1) ** 0.5
+    # the norm of each column; `numpy.linalg.norm` makes two copies for it
+    norm = np.sqrt(np.square(choices.extra).sum(axis=0))
+    mean = mean_scale * norm / max(chosen, 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     load = np.divide(ratio, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
