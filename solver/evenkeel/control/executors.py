@@ -1,4 +1,4 @@
-"""Executors of background calculations: threads, the calling thread, or manual steps in tests.
+"""Run calculations in worker threads, in the calling thread, or step by step in tests.
 
 A job is a calculation and the delivery of its result. An executor runs one after the other; the
 delivery checks whether the pipeline has changed in between.

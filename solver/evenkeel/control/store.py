@@ -1,4 +1,4 @@
-"""The state of a pipeline between two runs: baseline and best possible assignment, by names.
+"""Store the baseline and the best possible assignment of a pipeline between two runs.
 
 It is kept in memory or on disk. On disk there are two files per kind, written in turn, so that a
 crash loses at most the write in progress. Each write replaces the file of the older version, by way

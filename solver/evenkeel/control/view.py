@@ -1,4 +1,4 @@
-"""The pipeline's view of a cluster: delay windows applied, changes since the last snapshot noted.
+"""Apply delay windows to a cluster, and find its changes since the last snapshot.
 
 A delay window is the time for which a node that is down keeps its replicas. Which nodes serve is no
 part of the comparison, since a baseline is the placement if all nodes did. Arrays are compared by

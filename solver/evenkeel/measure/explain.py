@@ -1,4 +1,4 @@
-"""Explain the node of a replica: the blocking rule or the utilisation, for every node."""
+"""Explain why a replica is on its node: what blocks each other node, or how full it would be."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

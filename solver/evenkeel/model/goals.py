@@ -1,4 +1,4 @@
-"""Goals: tolerances of balance; and costs: terms of a weighted sum."""
+"""Goals, which are tolerances of balance, and costs, which are terms of a weighted sum."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Irreversible moves: nothing can be copied back to a dead node, or to one that is closed."""
+"""Find moves that cannot be undone: the node that the replica left cannot take it back."""
 
 import numpy as np
 from numpy.typing import NDArray

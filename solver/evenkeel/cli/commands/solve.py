@@ -1,4 +1,4 @@
-"""``evenkeel solve``: choose the nodes of all replicas, report it, and write the plan."""
+"""``evenkeel solve``: choose nodes for all replicas, report the result, and write the placement."""
 
 import argparse
 from collections.abc import Sequence

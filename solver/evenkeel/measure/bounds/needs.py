@@ -1,4 +1,4 @@
-"""Necessary conditions (needs) on the loads that sets of nodes hold, for placing all replicas.
+"""Needs: the least load that sets of nodes must hold if all replicas are placed.
 
 Rules leave replicas only so many places outside a set of nodes; what finds none there has to be
 inside, where every node holds only so much. Each need is a condition that every placement meets

@@ -1,4 +1,4 @@
-"""Headroom of nodes, and of domains with a capacity of their own, for leaders.
+"""Compute the load that leaders may still add to nodes and to domains with a capacity.
 
 Where replicas stay, only a change of leaders can fill a node. Most clusters have room for any
 choice of leaders, which is tested first; headroom is then not checked again.

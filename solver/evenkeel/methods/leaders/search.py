@@ -1,4 +1,4 @@
-"""Local search for leaders that lower the fullest node, by load or by number.
+"""Local search for leaders that minimise the load or leader count of the fullest node.
 
 A descent hands leads on one by one and in pairs; where that is of no use, an annealing walk shakes
 them, towards a threshold between the bound and what was found. No step gives a node more than it

@@ -1,4 +1,4 @@
-"""Imports that wait until a name is used, by tables of where names are."""
+"""Import the public names of a package lazily, on first use."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A method as controller: it solves the whole cluster, and differences become moves."""
+"""Controller that runs a method on the whole cluster and moves the replicas that differ."""
 
 import math
 from collections.abc import Callable

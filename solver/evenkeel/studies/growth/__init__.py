@@ -1,1 +1,1 @@
-"""Capacity planning: nodes for a forecast, headroom for growth, and free units."""
+"""Capacity planning: nodes for a forecast, headroom for growth, and room for more partitions."""

@@ -1,4 +1,4 @@
-"""Exchanges of copies between nodes, and their reroute commands."""
+"""Find the nodes that lose and gain copies of a shard, and the reroute commands for that."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

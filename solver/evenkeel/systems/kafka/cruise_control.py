@@ -1,4 +1,4 @@
-"""Read answers of Cruise Control's API: cluster state, and loads of brokers and partitions.
+"""Read responses of Cruise Control's API: cluster state, and loads of brokers and partitions.
 
 References
 ----------

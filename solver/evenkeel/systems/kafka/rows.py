@@ -1,4 +1,4 @@
-"""Build placement arrays from parsed entries, or from a uniform file in one pass.
+"""Build placement arrays from parsed entries, or directly from a file in Kafka's usual layout.
 
 Most files are as Kafka's tools print them, and are parsed as a whole. Other files, wrong or rare,
 are read line by line, with a message for each problem.

@@ -1,1 +1,1 @@
-"""Plans as JSON files, one step per line, with names and with the cluster."""
+"""Read and write plans as JSON files, with one step per line."""

@@ -1,4 +1,4 @@
-"""Write a plan as JSON that is read back bit for bit."""
+"""Write a plan to a JSON file without loss of precision."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Read answers of Qdrant's peers on the cluster, its collections and their shards."""
+"""Read Qdrant's API responses about the cluster, its collections and their shards."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""RabbitMQ: read quorum queues as its tools list them, write calls of ``rabbitmq-queues``.
+"""Read quorum queues as RabbitMQ's tools list them; write ``rabbitmq-queues`` commands.
 
 References
 ----------
