@@ -101,8 +101,7 @@ def forgive_the_dead(rules: ClusterRules, p: int) -> None:
     for k in range(first[p], first[p + 1]):
         dead = dead or rules.living[k] != rules.accepted.store[k]
     if dead:
-        size = measure_terms(rules, rules.living, p, rules.now, index(0))
-        size = measure_limits(rules, rules.living, p, rules.now, size)
+        size = measure_limits(rules, rules.living, p, rules.now, index(0))
         for i in range(size):
             rules.was[FIXED + i] = max(rules.was[FIXED + i], rules.now[i])
 
@@ -175,8 +174,7 @@ def measure(
     written; what may be rounding stands in ``rules.drift``.
     """
     measure_life(rules, store, lease, p, out)
-    size = measure_terms(rules, store, p, out, index(FIXED))
-    size = measure_limits(rules, store, p, out, size)
+    size = measure_limits(rules, store, p, out, index(FIXED))
     size = measure_group(rules, p, out, size)
     for i in range(size):
         rules.drift[i] = 0.0
@@ -243,22 +241,6 @@ def measure_limits(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int
             skew = skew_of(first, node, domains, allowed, p, no_replica, no_replica, level)
             out[at + 3] = max(0, skew - limit[4])
         at += 4
-    return at
-
-
-@inline_only
-def measure_terms(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int) -> int:
-    """Measure the terms of a range on ``node (K,)`` into ``out (M,)``. O(terms W)."""
-    problem, state = rules.problem, rules.state
-    q = problem.partitions.rule[p]
-    for i in range(problem.rules.term_first[q], problem.rules.term_first[q + 1]):
-        term = problem.rules.term[i]
-        inside = 0
-        for k in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
-            if node[k] >= 0 and not (term[1] and state.role[k] == NON_VOTER):
-                inside += problem.rules.term_mask[term[2], node[k]]
-        out[at] = max(0, term[0] - inside)
-        at += 1
     return at
 
 

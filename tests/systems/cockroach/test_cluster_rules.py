@@ -155,6 +155,36 @@ def test_nothing_is_removed_from_a_range_that_nobody_leads():
     assert leaderless.native.stuck.tolist() == [0]
 
 
+BOUND = {"+region=e": 2, "+region=w": 2, "+region=x": 1}
+"""Constraints of five replicas, which bind each of them."""
+
+
+@pytest.mark.parametrize(
+    ("config", "roles"),
+    [
+        ({"num_voters": 3, "voter_constraints": {"+region=e": 2, "+region=w": 1}}, [0] * 5),
+        ({"num_voters": 3, "voter_constraints": {"+region=e": 2}}, [0] * 5),
+        ({"num_voters": 3}, [0] * 5),
+        ({"num_voters": 1, "voter_constraints": {"+region=x": 1}}, [0] * 5),
+        ({"num_voters": 5}, [0, 0, 0, 1, 1]),
+        ({"num_replicas": 3, "constraints": {"+region=w": 2, "+region=x": 1}}, [0, 0, 0, 1, 1]),
+    ],
+)
+def test_constraints_that_bind_all_replicas_stop_no_change_of_their_number(config, roles):
+    """Who is too many goes first, and constraints are met again by the next decisions."""
+    asked = {"num_replicas": 5, "constraints": BOUND} | config
+    cluster = ek.cockroach_cluster(
+        localities=["region=e", "region=e", "region=w", "region=w", "region=x", "region=x"],
+        replicas=[[0, 1, 2, 3, 4]] * 3, roles=[roles] * 3, leaseholder=[0] * 3, configs=[asked],
+    )  # fmt: skip
+    for seed in range(4):
+        result = ek.solve(cluster, "cockroach", seed=seed)
+        assert (result.native.stuck.tolist(), result.guard, result.audit.hard) == ([], 0, 0)
+        held = result.placement.role[result.placement.node >= 0]
+        voters = 3 * asked.get("num_voters", asked["num_replicas"])
+        assert np.bincount(held).tolist() == [voters, *filter(None, [len(held) - voters])]
+
+
 def test_the_dimension_of_bytes_is_the_disk_whatever_it_is_called():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0, 100.0], [9.0, 100.0], [9.0, 200.0]], load=[[1.0, 94.0], [1.0, 4.0]],

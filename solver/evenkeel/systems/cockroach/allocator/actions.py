@@ -190,12 +190,10 @@ def _rules(
 def _measures(problem: Problem, touched: int) -> int:
     """Return how many figures the kernel measures of one range at most."""
     tables = problem.rules
-    limits, terms, group_limits, group_terms = (
+    limits, group_limits, group_terms = (
         int(np.diff(first).max(initial=0))
-        for first in (
-            tables.limit_first, tables.term_first, tables.group_limit_first, tables.group_term_first
-        )
-    )  # fmt: skip
+        for first in (tables.limit_first, tables.group_limit_first, tables.group_term_first)
+    )
     dimensions = len(problem.nodes.capacity)
     of_node = 1 + dimensions * (1 + len(problem.domains.limited))
-    return FIXED + 4 * (limits + group_limits) + terms + group_terms + 1 + touched * of_node
+    return FIXED + 4 * (limits + group_limits) + group_terms + 1 + touched * of_node
