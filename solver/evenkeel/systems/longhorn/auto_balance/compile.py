@@ -569,7 +569,7 @@ def rebuilt_notice(cluster: Cluster, settings: Settings) -> str:
     if len(until) != len(placement.node):
         return ""  # the slots are of another moment than the resources
     back = system.replicas.failed & np.isnan(until) & (placement.node >= 0)
-    back &= cluster.nodes.alive[placement.node]
+    back[back] = cluster.nodes.alive[placement.node[back]]
     volumes = np.unique(placement.owner[back]).tolist()
     names = some_of(volumes, cluster.partitions.names.__getitem__, MOST_NAMED)
     number = counted(len(volumes), "volume")
