@@ -140,6 +140,24 @@ def test_a_page_of_the_api_says_what_it_leaves_out():
     assert any("1 of 9 queues" in one for one in cluster.native["notes"])
 
 
+def test_pages_with_chosen_columns(public):
+    case = public("rabbitmq/pages-of-the-api")
+    words = ("--drain", "*server-0*", "-o", "out.sh")
+    answer = case.run("solve", "queues.json", "nodes.json", *words)
+    assert (answer.code, "3 nodes, 3 alive" in answer.text) == (0, True)
+    assert "no quorum queues (1 classic, 1 stream)" in answer.text
+    assert "join / jobs rabbit@rabbitmq-server-2" in case.written("out.sh")
+    assert "queues: the others" not in answer.text
+    missing = "1 of 2 queues: the others are not counted"
+    assert missing in case.run("check", "part.json", "nodes.json").text
+    part = case.path("part.json").read_bytes()
+    second = part.replace(b'"jobs"', b'"more"')
+    for given in ((part, second), (part + b"\n" + second,)):
+        cluster = ek.read(*given)
+        assert [*cluster.partitions.names] == ["jobs", "more"]
+        assert not any("others are not counted" in one for one in cluster.native["notes"])
+
+
 def test_a_member_that_does_not_run_leads_nothing(public):
     case = public("rabbitmq/member-that-does-not-run")
     answer = case.run("solve", "queues.json", "status.json", "--leaders", "0", "-o", "out.json")

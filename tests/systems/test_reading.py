@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import subprocess
 import sys
@@ -267,3 +268,41 @@ def test_what_lists_no_replicas_is_refused_with_what_to_give(data, remedy):
         registry.read(data)
     (fault,) = caught.value.faults
     assert remedy in fault.message
+
+
+def _chunk(version, kind, names, left, **fields):
+    rest = {"continue": "x", "remainingItemCount": left} if left else {}
+    items = [{"metadata": {"name": name}, **fields} for name in names]
+    return {"kind": f"{kind}List", "apiVersion": version, "items": items,
+            "metadata": {"resourceVersion": "7", **rest}}  # fmt: skip
+
+
+def _streams(names):
+    group = {"name": "C", "leader": "n"}
+    streams = [{"config": {"name": name}, "cluster": group, "state": {}} for name in names]
+    return {"type": "io.nats.jetstream.api.v1.stream_list_response", "streams": streams, "total": 3}
+
+
+LONGHORN = "longhorn.io/v1beta2"
+SIZE = {"size": "1", "numberOfReplicas": 1}
+
+
+@pytest.mark.parametrize(
+    ("of", "pages"),
+    [
+        ("objects of a PodList",
+         [_chunk("v1", "Node", "n", 0), _chunk("v1", "Pod", "ab", 1, spec={}),
+          _chunk("v1", "Pod", "c", 0, spec={})]),
+        ("objects of a VolumeList",
+         [_chunk(LONGHORN, "Node", "n", 0, spec={}), _chunk(LONGHORN, "Volume", "ab", 1, spec=SIZE),
+          _chunk(LONGHORN, "Volume", "c", 0, spec=SIZE)]),
+        ("streams", [_streams("ab"), _streams("c")]),
+    ],
+)  # fmt: skip
+def test_a_list_of_which_pages_are_missing_is_noted(of, pages):
+    given = [json.dumps(one).encode() for one in pages]
+    whole, part = registry.read(given), registry.read(given[:-1])
+    assert not [one for one in registry.system_of(whole).left_out(whole) if "all of them" in one]
+    assert [
+        one for one in registry.system_of(part).left_out(part) if one.startswith(f"2 of 3 {of}")
+    ]

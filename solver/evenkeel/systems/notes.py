@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document
@@ -40,6 +40,40 @@ class Notes:
         for sentence, names in self._names.items():
             named = some_of([*names], printable, MOST_NAMED)
             yield sentence.replace("{}", named, 1) if names else sentence
+
+
+@dataclass
+class Pages:
+    """How much was given of lists that a system answers page by page.
+
+    >>> pages, notes = Pages(), Notes()
+    >>> for given in (2, 1):
+    ...     pages.add("queues", "of /", given, 4)
+    >>> pages.note(notes)
+    >>> [*notes]
+    ['3 of 4 queues: the others are not counted; ask for all of them']
+    """
+
+    _lists: dict[tuple[str, Hashable], tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, what: str, of: Hashable, given: int, total: int) -> None:
+        """Add a page; ``of`` tells its list from others, and ``total`` is that of the list."""
+        before, most = self._lists.get((what, of), (0, 0))
+        self._lists[what, of] = before + given, max(most, total)
+
+    def add_chunk(self, kind: str, metadata: Any, given: int) -> None:
+        """Add a list of Kubernetes with its metadata, which say how many objects are behind it."""
+        about = metadata if isinstance(metadata, dict) else {}
+        left = about.get("remainingItemCount")
+        total = given + left if isinstance(left, int) else given
+        self.add(f"objects of a {kind}", str(about.get("resourceVersion")), given, total)
+
+    def note(self, notes: Notes) -> None:
+        """Note lists of which a part is missing."""
+        for (what, _), (given, total) in self._lists.items():
+            if given < total:
+                counts = f"{given:,} of {total:,} {what}"
+                notes.add(f"{counts}: the others are not counted; ask for all of them")
 
 
 def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -> list[T]:

@@ -18,7 +18,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
-from evenkeel.systems.notes import Notes, last_answers
+from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
@@ -370,6 +370,12 @@ class Listing(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
+class Top(Listing, gc=False):
+    """The same of what a file holds."""
+
+    metadata: dict[str, Any] | None = None
+
+
 @dataclass
 class Objects:
     """Everything that was read, with its place in the files."""
@@ -410,7 +416,7 @@ def hint(document: Document) -> str:
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Split documents into objects, and report those that do not fit their kind."""
-    found = Objects(faults)
+    found, pages = Objects(faults), Pages()
     for given in last_answers(found.notes, documents):
         if not given.data.isascii():
             before = len(faults.faults)
@@ -420,7 +426,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
         document = objects_as_json(faults, given)
         if document is None:
             continue
-        top = decode_json(faults, document, Listing)
+        top = decode_json(faults, document, Top)
         if top is None:
             continue
         if top.items is None and top.kind.endswith("List"):
@@ -430,10 +436,13 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             continue
         listed = [msgspec.Raw(document.data)] if top.items is None else top.items
         kind = top.kind.removesuffix("List")
+        if top.items is not None:
+            pages.add_chunk(top.kind, top.metadata, len(listed))
         for i, raw in enumerate(listed):
             at = document.name if top.items is None else f"{document.name}: items[{i}]"
             found.items.append(raw)
             _take(found, at, raw, kind)
+    pages.note(found.notes)
     return found
 
 

@@ -19,7 +19,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
-from evenkeel.systems.notes import Notes, last_answers
+from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
@@ -285,7 +285,7 @@ def hint(document: Document) -> str:
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Take documents apart into resources, noting those that do not fit their kind."""
-    objects = Objects()
+    objects, pages = Objects(), Pages()
     first: dict[tuple[str, str], str] = {}
     for document in last_answers(objects.notes, documents):
         converted = objects_as_json(faults, document)
@@ -296,6 +296,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             continue
         kind = _text(top, "kind")
         listed = kind.endswith("List")
+        if listed and isinstance(items := top.get("items"), list):
+            pages.add_chunk(kind, top.get("metadata"), len(items))
         if listed and len(documents) == 1:
             objects.head = {**top, "items": []}
         for path, raw in _resources(faults, document, top, listed):
@@ -307,6 +309,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
                 _take(faults, objects, first, path, typed | raw)
             except RecursionError:
                 faults.add(path, one, "is nested too deeply")
+    pages.note(objects.notes)
     return objects
 
 

@@ -8,10 +8,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.runtime.printable import printable
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int64, decode_json
-from evenkeel.systems.notes import Notes, last_states
+from evenkeel.systems.notes import Notes, Pages, last_states
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
 HEAD = 65536
@@ -223,6 +222,7 @@ class Findings:
 
     notes: Notes = field(default_factory=Notes)
     _names: dict[str, str] = field(default_factory=dict)
+    _pages: Pages = field(default_factory=Pages)
 
     def server(self, name: str) -> Server:
         """Return a server, which is new if nothing named it before."""
@@ -257,6 +257,7 @@ class Findings:
                 note = "servers known by their identifier alone ({}): add /varz of each"
                 self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
+        self._pages.note(self.notes)
 
     def _given(self, document: Document) -> Iterator[tuple[Hashable, str, str, Given]]:
         """Yield the answers in a document, each with its file, its subject, and its server."""
@@ -271,7 +272,7 @@ class Findings:
         elif kind == "streams":
             paged = PAGE.search(document.data[:HEAD])
             for at, page in _each(self.faults, document, Page) if paged else ():
-                self._note_page(at, page)
+                self._pages.add("streams", page.total, len(page.streams or ()), page.total)
                 for i, stream in enumerate(page.streams or ()):
                     yield document.origin, _named(stream), "", (f"{at}.streams[{i}]", stream)
             for at, stream in () if paged else _each(self.faults, document, Stream):
@@ -279,11 +280,6 @@ class Findings:
         elif document.data.strip() != b"[]":
             message = "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
             self.faults.add(document.name, document.data.lstrip()[:40], message)
-
-    def _note_page(self, at: str, page: Page) -> None:
-        if page.total > (count := len(page.streams or ())):
-            counts = f"{count:,} of {page.total:,} streams"
-            self.notes.add(f"{counts} ({printable(at)}): ask for the other pages, too")
 
     def _take_answer(self, at: str, answer: Answer) -> None:
         origin, server = answer.server, self.server(answer.server.name)
@@ -314,9 +310,8 @@ class Findings:
                 self.server(peer.name).away |= peer.offline or (
                     name == meta.leader and not peer.current
                 )
-        if data.total > len(data.account_details) > 0:
-            counts = f"{len(data.account_details):,} of {data.total:,} accounts"
-            self.notes.add(f"{counts} ({printable(at)}): ask for the others, too")
+        if given := len(data.account_details):
+            self._pages.add("accounts", name or data.server_id, given, data.total)
         for a, account in enumerate(data.account_details):
             key = account.id or account.name
             self.accounts[key] = account.name or key

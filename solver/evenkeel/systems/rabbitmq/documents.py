@@ -14,7 +14,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.notes import Notes, last_states
+from evenkeel.systems.notes import Notes, Pages, last_states
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
 HEAD = 65536
@@ -29,6 +29,9 @@ REQUEST = re.compile(rb"/api/queues/([^/\s\"'?|;)]+)/([^/\s\"'?|;)]+)")
 
 OF_KIND = re.compile(rb'"type"\s*:\s*"(?:quorum|stream|classic)"')
 """The kind of a queue, where no members are listed."""
+
+NODES = re.compile(rb'"name"\s*:\s*"[^"@\\]+@')
+"""The name of a node in ``/api/nodes``, of which some columns alone may have been asked for."""
 
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
@@ -104,10 +107,11 @@ class Queue(msgspec.Struct, gc=False):
 
 
 class Page(msgspec.Struct):
-    """A page of ``/api/queues``, with the number of queues in all."""
+    """A page of ``/api/queues``, with the number of queues in all, and of those asked for."""
 
     items: list[Queue]
     total_count: int = 0
+    filtered_count: int = 0
 
 
 class RawPage(msgspec.Struct):
@@ -172,6 +176,7 @@ class Findings:
     """Nodes in a network partition."""
 
     notes: Notes = field(default_factory=Notes)
+    pages: Pages = field(default_factory=Pages)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -188,7 +193,7 @@ def recognises(document: Document) -> Kind:
             return "queues"
         if OF_KIND.search(head):
             return "queues"
-        return "nodes" if b'"running"' in head and b'"fd_total"' in head else ""
+        return "nodes" if b'"running"' in head and NODES.search(head) else ""
     if head.startswith(b"{") and b'"running_nodes"' in head:
         return "cluster status"
     zones = re.match(rb'\{\s*"[^"@\\]{1,99}@[^"\\]{1,255}"\s*:\s*"', head)
@@ -235,6 +240,7 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
                 "is not a list of queues, cluster status, list of nodes or map of zones as JSON"
             )
             faults.add(document.name, document.data[:40], message)
+    found.pages.note(found.notes)
     return found
 
 
@@ -255,20 +261,19 @@ def _subject(document: Document, number: int) -> tuple[str, str]:
 
 def _take_queues(found: Findings, document: Document, vhost: str) -> None:
     """Read queues; ``vhost`` is the virtual host that their banner names, if it is another one."""
-    alone = document.data.lstrip().startswith(b"{")
-    if alone and not PAGE.search(document.data[:HEAD]):
-        document, alone = _one_queue(document), False
-    if alone:
-        page = decode_json(found.faults, document, Page)
-        decoded = decode_json(found.faults, document, RawPage)
-        if page is None or decoded is None:
+    paged = PAGE.search(document.data[:HEAD])
+    if document.data.lstrip().startswith(b"{"):
+        document = _listed(document) if paged else _one_queue(document)
+    if paged:
+        pages = decode_json(found.faults, document, list[Page])
+        decoded = decode_json(found.faults, document, list[RawPage])
+        if pages is None or decoded is None:
             return
-        raw, rows = decoded.items, page.items
-        if page.total_count > len(page.items):
-            found.notes.add(
-                f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
-                "the others are not counted; ask for all of them"
-            )
+        raw = [row for page in decoded for row in page.items]
+        rows = [row for page in pages for row in page.items]
+        for page in pages:
+            total = max(page.total_count, page.filtered_count)
+            found.pages.add("queues", total, len(page.items), total)
     else:
         listed = decode_json(found.faults, document, list[Raw])
         for i, row in enumerate(listed or ()):
@@ -312,7 +317,12 @@ def _one_queue(document: Document) -> Document:
         vhost, name = (unquote(one.decode("utf-8", "replace")) for one in asked[-1])
         given = msgspec.json.encode({"name": name, "vhost": vhost})
         data = given[:-1] + b"," + data.removeprefix(b"{")
-    return Document(document.name, b"[%s]" % data, document.path)
+    return _listed(Document(document.name, data, document.path))
+
+
+def _listed(document: Document) -> Document:
+    """Return an answer as a list of answers."""
+    return Document(document.name, b"[%s]" % document.data, document.path)
 
 
 def _take_status(found: Findings, document: Document) -> None:
