@@ -30,7 +30,13 @@ from evenkeel.systems.cockroach.allocator.zone_configs import (
     check_config,
     parse_config,
 )
-from evenkeel.systems.cockroach.documents import kind_of, tables_of
+from evenkeel.systems.cockroach.documents import (
+    ZONE_SQL,
+    kind_of,
+    shell_names,
+    tables_of,
+    without_tables,
+)
 from evenkeel.systems.cockroach.zones import (
     COUNTS,
     DEFAULT,
@@ -685,26 +691,27 @@ def _without_quorum(cluster: Cluster) -> NDArray[np.bool_]:
 
 def _read_document(found: _Found, document: Document) -> None:
     kind = kind_of(document)
-    if kind == "zone SQL":
-        read_zone_sql(found.faults, document, found.zones)
-        found.zones.written = True
-    elif kind == "zone YAML":
+    if kind == "zone YAML":
         read_zone_yaml(found.faults, document, found.zones)
-    elif kind:
-        for kind, table in tables_of(found.faults, document):
-            if kind == "ranges":
-                found.ranges.append(table)
-            elif kind == "node status":
-                found.nodes.append(table)
-            elif kind == "store status":
-                found.stores.append(table)
-            elif kind == "zone table":
-                read_zone_table(found.faults, table, found.zones)
-    else:
+    elif not kind:
         message = (
             "is not a table of ranges, nodes or stores nor a zone configuration of CockroachDB"
         )
         found.faults.add(document.name, document.data[:40], message)
+    elif kind == "zone SQL" and ZONE_SQL.search((rest := without_tables(document)).data):
+        read_zone_sql(found.faults, rest, found.zones)
+        found.zones.written = True
+    if kind in ("zone YAML", "") or (kind == "zone SQL" and not shell_names(document)):
+        return
+    for kind, table in tables_of(found.faults, document):
+        if kind == "ranges":
+            found.ranges.append(table)
+        elif kind == "node status":
+            found.nodes.append(table)
+        elif kind == "store status":
+            found.stores.append(table)
+        elif kind == "zone table":
+            read_zone_table(found.faults, table, found.zones)
 
 
 def _first_rows(faults: FaultList, table: Table) -> NDArray[np.int64]:
@@ -798,10 +805,14 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
         ids = status.wholes(faults, "store_id", MOST).tolist()
         nodes = status.wholes(faults, "node_id", MOST).tolist()
         disks = _disks(faults, status)
+        # without node status, what is known of places stands beside replicas, by store
+        places = {} if found.lists_nodes else {
+            node: hosts[store].locality for store, node in zip(ids, nodes, strict=True)
+            if store in hosts
+        }  # fmt: skip
         for row, (store, node) in enumerate(zip(ids, nodes, strict=True)):
             if store in stores:
                 faults.add(status.at(row, "store_id"), store, "is already there")
-            # without node status, what is known of places stands beside replicas, by store
             host = hosts.get(node if found.lists_nodes else store, _Store(node, ""))
             state = host.status
             if found.lists_nodes and node not in hosts:
@@ -813,7 +824,8 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
                 else:
                     found.notes.add(f"store {store} {message}: it counts as decommissioned")
             attributes = [*host.attributes, *_listed(status.cells("attrs")[row])]
-            stores[store] = _Store(node, host.locality, state, attributes, *disks[row])
+            place = host.locality or places.get(node, "")
+            stores[store] = _Store(node, place, state, attributes, *disks[row])
     message = "no store of store status"
     for store in _strangers(faults, table, used, stores, message):
         spare = max([MOST_NODE, *(one.host for one in stores.values())]) + 1

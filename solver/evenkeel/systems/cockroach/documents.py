@@ -13,6 +13,7 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.systems.cockroach.zones import target_in
 from evenkeel.systems.csv_text import Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_syntax
@@ -44,12 +45,25 @@ REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_repli
 """How descriptors of ranges begin in reports of a node and in a debug zip."""
 
 
+WORD = r"(?:\"(?:[^\"]|\"\")+\"|[\w$]+)"
+REQUEST = re.compile(
+    r"\bSHOW\s+(?:EXPERIMENTAL_)?RANGES\s+FROM\s+(?P<kind>TABLE|INDEX|DATABASE)\s+"
+    rf"(?P<name>{WORD}(?:\.{WORD}){{0,2}})(?:@(?P<index>{WORD}))?",
+    re.IGNORECASE,
+)
+"""What a session asks for above a table of ranges, which need not have a column for it."""
+
+
 class Header(NamedTuple):
-    """Where a line of names stands, and where the line of dashes below it ends."""
+    """Where a line of names stands, and where the line of dashes below it ends.
+
+    ``above`` is where the text before it begins, below another line of names.
+    """
 
     start: int
     end: int
     below: int
+    above: int = 0
 
 
 def shell_names(document: Document) -> frozenset[str]:
@@ -114,6 +128,7 @@ def _of_headers(
     """Read the rows below headers with the same titles."""
     rows: list[list[str]] = []
     lines: list[int] = []
+    asked: list[dict[str, str]] = []
     ragged = 0
     # the status of nodes that is printed again is that of a later time
     state = _kind_of_names(_names(text, alike[0])) in ("node status", "store status")
@@ -134,7 +149,41 @@ def _of_headers(
             elif filled:
                 rows.append(cells)
                 lines.append(number)
+        asked += [_asked_for(text[header.above : header.start])] * (len(rows) - begun)
+    if any(asked) and "table_name" not in titles:
+        more = [*dict.fromkeys(name for one in asked for name in one)]
+        titles = [*titles, *more]
+        for row, one in zip(rows, asked, strict=True):
+            row += [one.get(name, "") for name in more]
     return _table(document, titles, rows, lines)
+
+
+def _asked_for(text: str) -> dict[str, str]:
+    """Return the table, and perhaps the index, whose ranges the last statement shows.
+
+    >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
+    'by_city'
+    """
+    last = next(reversed([*REQUEST.finditer(text)]), None)
+    if last is None or last["kind"].upper() == "DATABASE":
+        return {}
+    *above, table = target_in(last["name"])
+    found = {"table_name": table}
+    if len(above) == len(("database", "schema")):
+        found |= {"database_name": above[0], "schema_name": above[1]}
+    return found | ({"index_name": target_in(last["index"])[0]} if last["index"] else {})
+
+
+def without_tables(document: Document) -> Document:
+    """Return the rest of a session, with a semicolon in each line of a table that is read."""
+    text = document.data.decode("utf-8", "replace")
+    shown, lines = text.translate(LINES), text.split("\n")
+    for header in _headers(shown):
+        if _kind_of_names(_names(shown, header)):
+            first = shown.count("\n", 0, header.start)
+            last = max([first + 1, *(number - 1 for number, _ in _body(shown, header))])
+            lines[first : last + 1] = [";"] * (last + 1 - first)
+    return Document(document.name, "\n".join(lines).encode(), document.path)
 
 
 def _as_printed(text: str) -> str:
@@ -150,7 +199,7 @@ def _headers(text: str) -> list[Header]:
         start = text.rfind("\n", 0, end) + 1
         above = text[start:end]
         if "|" in above and ("+" in rule[0] or "|" in rule[0]) and not RULE.match(above):
-            found.append(Header(start, end, rule.end()))
+            found.append(Header(start, end, rule.end(), found[-1].below if found else 0))
     return found
 
 

@@ -53,9 +53,12 @@ LISTED = re.compile(
 """A table that is divided by the values of one column."""
 
 LISTED_PART = re.compile(
-    rf"PARTITION\s+(?P<name>{NAME})\s+VALUES\s+IN\s*\((?P<values>(?:'(?:[^']|'')*'|[^')])*)\)",
+    rf"PARTITION\s+(?P<name>{NAME})\s+VALUES\s+IN\s*"
+    r"\((?P<values>(?:'(?:[^']|'')*'|\((?:'(?:[^']|'')*'|[^'()])*\)|[^'()])*)\)",
     re.IGNORECASE,
 )
+"""A partition and its values, which ``SHOW CREATE TABLE`` prints in brackets, each."""
+
 SETTING = re.compile(
     r"\s*(?P<name>[\w.]+)\s*=\s*(?:e?'(?P<text>(?:[^']|'')*)'|(?P<word>[^\s,;']+)"
     r"|COPY\s+FROM\s+PARENT)\s*(?P<end>,|;?\s*$)",
@@ -211,8 +214,20 @@ LEFT_CELL = re.compile(
 """The target before a statement, and the rest of the line, in rows whose header is lost."""
 
 
+SHELL = re.compile(
+    r"^(?:[^\s@'\"]*@[^\s'\"]*[>#$]|[$>]|[ \t]*->)(?=\s)"
+    r"|^[ \t]*(?:CONFIGURE ZONE \d+|\(\d+ rows?\)|Time: [^\n]*)[ \t\r]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A prompt of a shell, that of a line that goes on, and what the shell answers."""
+
+
 def _without_targets(text: str) -> str:
-    """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places."""
+    """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places.
+
+    A prompt and an answer of the shell end a statement that has no semicolon.
+    """
+    text = SHELL.sub(lambda one: (" " if one[0].endswith("->") else ";").ljust(len(one[0])), text)
     return LEFT_CELL.sub(
         lambda row: (";" if row[1] else " ").ljust(row.start(2) - row.start()) + row[2], text
     )
@@ -223,8 +238,8 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
     for statement, offset in _statements(_without_targets(document.text(faults))):
         at = f"{document.name}:{document.line_at(offset)}"
         if listed := LISTED.fullmatch(statement):
-            zones.lists[_target(listed["name"])] = {
-                value.replace("''", "'"): _target(part["name"])[0]
+            zones.lists[target_in(listed["name"])] = {
+                value.replace("''", "'"): target_in(part["name"])[0]
                 for part in LISTED_PART.finditer(listed["parts"])
                 for value in re.findall(r"'((?:[^']|'')*)'", part["values"])
             }
@@ -282,13 +297,14 @@ def _statements(text: str) -> Iterator[tuple[str, int]]:
 
 def _key(found: re.Match[str]) -> Key:
     """Return what a match of ``TARGET`` names."""
-    kind, target = found["kind"].upper(), _target(found["name"])
+    kind, target = found["kind"].upper(), target_in(found["name"])
     if found["part"] is None:
         return kind, target
-    return f"PARTITION OF {kind.split()[-1]}", (*_target(found["part"]), *target)
+    return f"PARTITION OF {kind.split()[-1]}", (*target_in(found["part"]), *target)
 
 
-def _target(name: str) -> Target:
+def target_in(name: str) -> Target:
+    """Return the parts of a name, without quotes."""
     parts = re.findall(NAME, name)
     return tuple(
         part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in parts
