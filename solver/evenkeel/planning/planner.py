@@ -5,6 +5,7 @@ the nodes: their order is not given. So all is scheduled once as if every order 
 each partition takes the order that this found, or the next to it that its rules admit.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -126,10 +127,14 @@ def plan(
     wanted, listed = still_listed(cluster, wanted, unplaced)
     found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
     found = _with_disks(found, wanted)
-    blocked = found.blocked + _listed(cluster, listed)
+    lost = cluster.placement.node[listed].tolist()
+    blocked = [
+        _named(cluster, k, node, -1, _stays(cluster, node), -1, "move")
+        for k, node in zip(listed.tolist(), lost, strict=True)
+    ]
     goals = getattr(target, "goals", None)
     goals = goals if isinstance(goals, Goals | Cost) else found.goals
-    return replace(found, blocked=blocked, goals=goals)
+    return replace(found, blocked=(*found.blocked, *blocked), goals=goals)
 
 
 class _Aim(NamedTuple):
@@ -205,23 +210,18 @@ def planned(
 
 def _with_disks(plan: Plan, wanted: Placement) -> Plan:
     """Return a plan with the disks of a target, or else those on which replicas lie."""
-    start, target = plan.cluster.placement, plan.target
-    disk, home = lying(target, wanted), lying(target, start)
-    if plan.cluster.disks is None or (disk is None and home is None):
+    if plan.cluster.disks is None:
         return plan
-    if disk is None or home is None:
-        disk = home if disk is None else disk
-    else:
-        disk = np.where(disk < 0, home, disk)
-    return replace(plan, target=replace(target, disk=disk))
+    disk = _lying(plan.target, wanted, plan.cluster.placement)
+    return plan if disk is None else replace(plan, target=replace(plan.target, disk=disk))
 
 
-def _as_planned(now: Placement, start: Placement, target: Placement) -> Placement:
-    """Return a placement with the disks of a plan's beginning, and of its target for what came."""
-    before, after = lying(now, start), lying(now, target)
-    if before is None or after is None:
-        return replace(now, disk=after if before is None else before)
-    return replace(now, disk=np.where(before < 0, after, before))
+def _lying(placement: Placement, first: Placement, other: Placement) -> NDArray[np.int32] | None:
+    """Return the disks that replicas have in the first of two placements that has one for them."""
+    disk, rest = lying(placement, first), lying(placement, other)
+    if disk is None or rest is None:
+        return rest if disk is None else disk
+    return np.where(disk < 0, rest, disk)
 
 
 def _planned(
@@ -238,21 +238,25 @@ def _planned(
         idle = replace(idle, in_flight=flights.node)
     if len(aim.transitions) == 0:
         return idle
-    way = _matched(cluster, aim, throttle, protocol)
-    if len(way.actions) == 0:  # replicas that are alike had but traded their slots
-        return replace(idle, target=way.target)
-    schedule = _ordered(cluster, way, throttle, protocol, flights)
+    target, transitions, actions = _matched(cluster, aim, throttle, protocol)
+    if len(actions) == 0:  # replicas that are alike had but traded their slots
+        return replace(idle, target=target)
+
+    def ordered(pace: Throttle) -> Schedule:
+        marked = _marked(cluster, actions, pace, flights)
+        schedule = Schedule.of(cluster, target, transitions, marked, pace, protocol)
+        return _ordered(schedule, flights, trades=aim.free)
+
+    schedule = ordered(throttle)
     if throttle.recovery_first:
         if len(schedule.stuck) and repairs(cluster, schedule.actions).any():
             # as a last resort what makes room for a repair goes before it
-            free = replace(throttle, recovery_first=False)
-            other = _ordered(cluster, way, free, protocol, flights)
+            other = ordered(replace(throttle, recovery_first=False))
             schedule = min(schedule, other, key=lambda one: one.left)
         schedule = schedule.barred()
     if flights is not None:  # what has arrived where a replica waits on its way is there, too
-        actions = flights.of_actions(schedule.actions, cluster.placement)
-        schedule = schedule.of_actions(actions, throttle, protocol)
-    steps, change = schedule.steps(throttle.windows)
+        schedule = schedule.of_actions(flights.of_actions(schedule.actions, cluster.placement))
+    steps, change = schedule.steps()
     blocked += _blocked(schedule)
     target, towards = schedule.target, None
     if aim.bound is not None:
@@ -261,16 +265,9 @@ def _planned(
     return found if flights is None else replace(found, in_flight=flights.node)
 
 
-class _Way(NamedTuple):
-    """A target, its transition table and actions; slots may ``trade`` nodes."""
-
-    target: Placement
-    transitions: TransitionTable
-    actions: Actions
-    trades: bool
-
-
-def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol) -> _Way:
+def _matched(
+    cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol
+) -> tuple[Placement, TransitionTable, Actions]:
     """Return the way to what is aimed at, slots taking other nodes of it where that opens one."""
     target, transitions, at_once = aim.bound or aim.target, aim.transitions, throttle.at_once
     actions = actions_of(
@@ -283,58 +280,61 @@ def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol
             )
     if aim.free and actions.blocked.any():
         actions = actions_of(cluster, transitions, protocol, at_once)
-    return _Way(target, transitions, actions, aim.free)
+    return target, transitions, actions
 
 
-def _ordered(
-    cluster: Cluster, way: _Way, throttle: Throttle, protocol: Protocol, flights: Flights | None
-) -> Schedule:
-    """Return the schedule of what changes in which as little as can be waits in vain."""
-    target, transitions, actions, trades = way
-    schedule = _scheduled(cluster, target, transitions, actions, throttle, protocol, flights)
-    if transitions.recasts.any() and len(schedule.stuck):
-        # a replica without room in its new role may have it once it has moved
-        left = schedule.actions.partition[np.isin(schedule.actions.change, schedule.stuck)]
-        other = replace(transitions, late=np.isin(transitions.partition, left))
-        actions = actions_of(cluster, other, protocol, throttle.at_once)
-        late = _scheduled(cluster, target, other, actions, throttle, protocol, flights)
-        schedule = min(schedule, late, key=lambda one: one.left)
-    schedule = _otherwise(schedule, throttle, protocol, flights)
-    schedule = interleaved(schedule, throttle, protocol)
-    transitions, actions = schedule.transitions, schedule.actions
-    if protocol.whole and len(schedule.stuck):
-        # what finds no room at once may find it one by one
-        actions = apart(Safety(cluster, transitions, protocol), actions, schedule.stuck)
-        schedule = Schedule.of(cluster, target, transitions, actions, throttle, protocol)
-    if actions.recovers.any() and len(schedule.stuck):
-        schedule = _unbarred(schedule, throttle, protocol)
-    if len(schedule.stuck):
-        schedule = _unstuck(schedule, throttle, protocol, trades=trades)
-    return schedule
-
-
-def _scheduled(
-    cluster: Cluster,
-    target: Placement,
-    transitions: TransitionTable,
-    actions: Actions,
-    throttle: Throttle,
-    protocol: Protocol,
-    flights: Flights | None,
-) -> Schedule:
-    """Return the schedule of actions of which some may be under way, and some be repairs."""
+def _marked(
+    cluster: Cluster, actions: Actions, throttle: Throttle, flights: Flights | None
+) -> Actions:
+    """Return actions of which those that are under way, and repairs, are marked as such."""
     if flights is not None:
         actions = flights.of_actions(actions, cluster.placement)
     if throttle.recovery_first:
         actions = replace(actions, recovers=repairs(cluster, actions))
-    return Schedule.of(cluster, target, transitions, actions, throttle, protocol)
+    return actions
 
 
-def _otherwise(
-    schedule: Schedule, throttle: Throttle, protocol: Protocol, flights: Flights | None
-) -> Schedule:
+def _ordered(schedule: Schedule, flights: Flights | None, *, trades: bool) -> Schedule:
+    """Return a schedule in which as little as can be waits in vain.
+
+    Slots of a partition may trade what they are to become where there are ``trades``.
+    """
+    if schedule.transitions.recasts.any() and len(schedule.stuck):
+        # a replica without room in its new role may have it once it has moved
+        left = schedule.actions.partition[np.isin(schedule.actions.change, schedule.stuck)]
+        late = np.isin(schedule.transitions.partition, left)
+        other = replace(schedule, transitions=replace(schedule.transitions, late=late))
+        other = other.again(_actions_anew(other, flights))
+        schedule = min(schedule, other, key=lambda one: one.left)
+    schedule = interleaved(_otherwise(schedule, flights))
+    if schedule.protocol.whole and len(schedule.stuck):
+        # what finds no room at once may find it one by one
+        safety = Safety(schedule.cluster, schedule.transitions, schedule.protocol)
+        schedule = schedule.again(apart(safety, schedule.actions, schedule.stuck))
+    if schedule.actions.recovers.any() and len(schedule.stuck):
+        schedule = _unbarred(schedule)
+    if len(schedule.stuck):
+        schedule = _unstuck(schedule, trades=trades)
+    return schedule
+
+
+def _actions_anew(
+    schedule: Schedule,
+    flights: Flights | None,
+    unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
+) -> Actions:
+    """Return the actions of what a schedule changes, without some leaders and third nodes."""
+    cluster, throttle = schedule.cluster, schedule.throttle
+    actions = actions_of(
+        cluster, schedule.transitions, schedule.protocol, throttle.at_once, unfit, full
+    )
+    return _marked(cluster, actions, throttle, flights)
+
+
+def _otherwise(schedule: Schedule, flights: Flights | None) -> Schedule:
     """Return a schedule that does without leaders and third nodes for which there was no room."""
-    cluster, target, best = schedule.cluster, schedule.target, schedule
+    target, best = schedule.target, schedule
     unfit = np.zeros(len(target.node), bool)
     full: set[tuple[int, int]] = set()
     final = target.leader_replica
@@ -358,15 +358,12 @@ def _otherwise(
             break
         unfit[found] = True
         full |= thirds
-        actions = actions_of(cluster, schedule.transitions, protocol, throttle.at_once, unfit, full)
-        schedule = _scheduled(
-            cluster, target, schedule.transitions, actions, throttle, protocol, flights
-        )
+        schedule = schedule.again(_actions_anew(schedule, flights, unfit, full))
         best = min(best, schedule, key=lambda one: one.left)
     return best
 
 
-def _unbarred(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+def _unbarred(schedule: Schedule) -> Schedule:
     """Return a schedule in which nothing waits for repairs that found no room by themselves."""
     actions, lacks = schedule.actions, schedule.timetable.lacks
     stuck = np.isnan(schedule.timetable.start)
@@ -374,69 +371,51 @@ def _unbarred(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Sch
     for name, base, _ in schedule.resources.kinds:
         if name == RECOVERY:
             stuck &= (lacks < base) | (lacks > base + 1)
-    actions = replace(actions, recovers=actions.recovers & ~stuck[actions.change])
-    return Schedule.of(
-        schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
-    )
+    return schedule.again(replace(actions, recovers=actions.recovers & ~stuck[actions.change]))
 
 
-def _unstuck(
-    schedule: Schedule, throttle: Throttle, protocol: Protocol, *, trades: bool
-) -> Schedule:
-    """Return a schedule in which as little as can be waits in vain, and then is copied.
-
-    Slots of a partition may trade what they are to become where there are ``trades``.
-    """
-    beginnings = _beginnings(schedule, throttle, protocol)
-    best = _searched(schedule, beginnings, throttle, protocol)
+def _unstuck(schedule: Schedule, *, trades: bool) -> Schedule:
+    """Return a schedule in which as little as can be waits in vain, and then is copied."""
+    beginnings = _beginnings(schedule)
+    best = _searched(schedule, beginnings)
     while len(best.stuck):
-        best = staged(best, throttle, protocol)
+        best = staged(best)
         if not halfway(best).any():
             break
-        best = _less_halves(best, throttle, protocol)
+        best = _less_halves(best)
     if len(best.actions) > len(schedule.actions) or len(best.stuck):
         # other orders may do without detours
-        other = _searched(schedule, beginnings, throttle, protocol, free=True, trades=trades)
+        other = _searched(schedule, beginnings, free=True, trades=trades)
         while halfway(other).any():
-            other = _less_halves(other, throttle, protocol)
+            other = _less_halves(other)
         best = min(best, other, key=lambda one: (one.left, one.bytes))
     return best
 
 
-def _less_halves(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+def _less_halves(schedule: Schedule) -> Schedule:
     """Return a schedule in which what would end on its detour does not begin."""
-    actions = replace(schedule.actions, blocked=schedule.actions.blocked | halfway(schedule))
-    return Schedule.of(
-        schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
-    )
+    blocked = schedule.actions.blocked | halfway(schedule)
+    return schedule.again(replace(schedule.actions, blocked=blocked))
 
 
 def _searched(
-    schedule: Schedule,
-    beginnings: list[Schedule],
-    throttle: Throttle,
-    protocol: Protocol,
-    *,
-    free: bool = False,
-    trades: bool = False,
+    schedule: Schedule, beginnings: list[Schedule], *, free: bool = False, trades: bool = False
 ) -> Schedule:
     """Return a schedule in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
-        found = searched(begin, protocol, free=free, trades=trades)
+        found = searched(begin, free=free, trades=trades)
         if found is None:
             continue
         actions, sequence = found
         target, transitions = as_led(schedule.target, schedule.transitions, actions)
-        way = Schedule.of(
-            schedule.cluster, target, transitions, actions, throttle, protocol, sequence
-        )
+        way = replace(schedule, target=target, transitions=transitions).again(actions, sequence)
         # what ties hold back the search does not see: then its order may come to a halt
         if way.left < schedule.left:
             return way
     return schedule
 
 
-def _beginnings(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> list[Schedule]:
+def _beginnings(schedule: Schedule) -> list[Schedule]:
     """Return schedules from which the orders of what is left are searched, the best first."""
     count = len(schedule.previous)
     if count > FEW:
@@ -447,10 +426,7 @@ def _beginnings(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> l
     going = begun(schedule.cluster, schedule.actions, count)
     if going.any():
         actions = schedule.actions
-        alone = replace(actions, blocked=actions.blocked | ~going[actions.change])
-        on = Schedule.of(
-            schedule.cluster, schedule.target, schedule.transitions, alone, throttle, protocol
-        )
+        on = schedule.again(replace(actions, blocked=actions.blocked | ~going[actions.change]))
         if (on.timetable.start[going] == 0.0).all():
             found.insert(0, replace(on, actions=actions))
     return found
@@ -458,72 +434,62 @@ def _beginnings(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> l
 
 def _blocked(schedule: Schedule) -> tuple[Blocked, ...]:
     """Name what never starts, what it lacks, and who waits for whom."""
-    stuck = schedule.stuck
-    if len(stuck) == 0:
+    if len(schedule.stuck) == 0:
         return ()
-    cluster, actions = schedule.cluster, schedule.actions
-    circle = circles(schedule)
-    nodes, partitions = cluster.nodes.names, cluster.partitions.names
+    cluster, actions, circle = schedule.cluster, schedule.actions, circles(schedule)
+    serves = cluster.nodes.serves
     found = []
-    for i in np.flatnonzero(np.isin(actions.change, stuck)).tolist():
-        p, source, target = (
-            int(actions.partition[i]),
-            int(actions.source[i]),
-            int(actions.target[i]),
-        )
-        lacks = _lack(schedule, int(actions.change[i]))
-        if target >= 0 and not cluster.nodes.serves[target]:
-            lacks = f"way to {nodes[target]}, which is down"
-        found.append(
-            Blocked(
-                partitions[p], int(actions.replica[i] - cluster.placement.first[p]),
-                nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
-                lacks, int(circle[actions.change[i]]), _word(actions, i),
-            )
-        )  # fmt: skip
+    for i in np.flatnonzero(np.isin(actions.change, schedule.stuck)).tolist():
+        change, target = int(actions.change[i]), int(actions.target[i])
+        lacks = _lack(schedule, change)
+        if target >= 0 and not serves[target]:
+            lacks = _way_to(cluster, target)
+        ends = int(actions.replica[i]), int(actions.source[i]), target
+        found.append(_named(cluster, *ends, lacks, int(circle[change]), _word(actions, i)))
     return tuple(found)
 
 
 def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
     """Name what should join nodes that are down, and what waits for it."""
-    start, lost = cluster.placement, np.flatnonzero(aim.lost)
-    partitions, nodes = cluster.partitions.names, [*cluster.nodes.names, None]
-    partition, source, target = start.owner[lost], start.node[lost], aim.target.node[lost]
-    moves = source != target
-    down = moves & ~np.append(cluster.nodes.serves, True)[target]
-    slot = lost - start.first[partition]
-    rises, recasts = aim.target.role[lost] == Role.VOTER, aim.target.role[lost] != start.role[lost]
-    words = np.where(recasts, np.where(rises, "promote", "demote"), "lead")
-    words[moves] = "move"
-    given_up = aim.unreplaced[lost]
-    columns = (partition, slot, source, target, down, aim.waits[lost], given_up, words)
+    start, target, serves = cluster.placement, aim.target, cluster.nodes.serves
     found = []
-    for p, k, begin, end, is_down, waits, alone, word in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
+    for k in np.flatnonzero(aim.lost).tolist():
+        source, to = int(start.node[k]), int(target.node[k])
+        word = "move"
+        if source == to:
+            rises = target.role[k] == Role.VOTER
+            recast = target.role[k] != start.role[k]
+            word = "lead" if not recast else "promote" if rises else "demote"
         lacks = "turn: another change of the partition is blocked"
-        if is_down:
-            lacks = f"way to {nodes[end]}, which is down"
-        elif alone:
-            lacks = _stays(nodes[begin])
-        elif waits:
+        if source != to and to >= 0 and not serves[to]:
+            lacks = _way_to(cluster, to)
+        elif aim.unreplaced[k]:
+            lacks = _stays(cluster, source)
+        elif aim.waits[k]:
             lacks = "replica list without a dead node"
-        found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
+        found.append(_named(cluster, k, source, to, lacks, -1, word))
     return tuple(found)
 
 
-def _listed(cluster: Cluster, replicas: NDArray[np.intp]) -> tuple[Blocked, ...]:
-    """Name replicas on nodes that are down for which there is no other node."""
-    start, partitions, nodes = cluster.placement, cluster.partitions.names, cluster.nodes.names
-    found = []
-    for k in replicas.tolist():
-        p, node = int(start.owner[k]), nodes[start.node[k]]
-        found.append(Blocked(partitions[p], k - int(start.first[p]), node, None, _stays(node), -1))
-    return tuple(found)
+def _named(
+    cluster: Cluster, replica: int, source: int, target: int, lacks: str, circle: int, word: str
+) -> Blocked:
+    """Return what is blocked with the names of its partition and nodes."""
+    start, nodes = cluster.placement, cluster.nodes.names
+    p = int(start.owner[replica])
+    return Blocked(
+        cluster.partitions.names[p], replica - int(start.first[p]),
+        nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
+        lacks, circle, word,
+    )  # fmt: skip
 
 
-def _stays(node: str | None) -> str:
-    return f"node that takes its place: what is lost on {node} stays listed"
+def _way_to(cluster: Cluster, node: int) -> str:
+    return f"way to {cluster.nodes.names[node]}, which is down"
+
+
+def _stays(cluster: Cluster, node: int) -> str:
+    return f"node that takes its place: what is lost on {cluster.nodes.names[node]} stays listed"
 
 
 def _word(actions: Actions, i: int) -> str:
@@ -557,7 +523,7 @@ CLOSE = 1.04
 """What is as close to the least is not worth two more schedules."""
 
 
-def interleaved(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+def interleaved(schedule: Schedule) -> Schedule:
     """Return a shorter schedule with slots in another order, or the schedule itself."""
     squeaky_wheel = schedule.timetable.squeaky_wheel
     if (
@@ -569,15 +535,13 @@ def interleaved(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> S
     free = _free(schedule)
     if len(free) == 0:
         return schedule
-    given = schedule.cluster, schedule.target, schedule.transitions
-    slack = Slack(free, np.zeros(0))
-    loose = Schedule.of(*given, schedule.actions, throttle, protocol, slack=slack)
+    loose = schedule.again(schedule.actions, slack=Slack(free, np.zeros(0)))
     if len(loose.stuck) or loose.worth >= schedule.worth:
         return schedule
     start = loose.timetable.start
-    actions = _reordered(schedule, protocol, throttle.at_once, free, start[schedule.actions.change])
+    actions = _reordered(schedule, free, start[schedule.actions.change])
     slack = Slack(free[:0], _by_turn(schedule.actions, start, actions))
-    found = Schedule.of(*given, actions, throttle, protocol, slack=slack)
+    found = schedule.again(actions, slack=slack)
     return schedule if len(found.stuck) or found.worth >= schedule.worth else found
 
 
@@ -596,13 +560,7 @@ def _free(schedule: Schedule) -> NDArray[np.int32]:
     return np.setdiff1d(several, actions.partition[kept]).astype(np.int32)
 
 
-def _reordered(
-    schedule: Schedule,
-    protocol: Protocol,
-    at_once: float,
-    free: NDArray[np.int32],
-    begins: NDArray[np.float64],
-) -> Actions:
+def _reordered(schedule: Schedule, free: NDArray[np.int32], begins: NDArray[np.float64]) -> Actions:
     """Return actions in which slots of free partitions change in the order of their start times.
 
     Where rules do not admit that it is the next to it that they do, if leaders move as often.
@@ -611,10 +569,11 @@ def _reordered(
     transitions = schedule.transitions.take(
         np.flatnonzero(np.isin(schedule.transitions.partition, free))
     )
-    safety = Safety(cluster, transitions, protocol)
+    safety = Safety(cluster, transitions, schedule.protocol)
     orders, order = partition_orders(safety), _slots_by_begin(transitions, actions, begins)
     order, none = safety.orders(order, orders.current, safety.begun)
-    made = actions_in_order(safety, at_once, replace(orders, order=order, disorderly=none))
+    orders = replace(orders, order=order, disorderly=none)
+    made = actions_in_order(safety, schedule.throttle.at_once, orders)
     worse = np.isin(made.partition, made.partition[made.blocked])
     counts = [np.bincount(one.partition, minlength=len(schedule.target)) for one in (actions, made)]
     worse |= (counts[0] != counts[1])[made.partition]
@@ -663,7 +622,7 @@ def resumed_plan(
     faults.raise_if_any()
     now = in_slots(plan.cluster, plan.target, plan.steps, observed)
     if now.disk is None and plan.cluster.disks is not None:  # seen without disks: as planned
-        now = _as_planned(now, plan.cluster.placement, plan.target)
+        now = replace(now, disk=_lying(now, plan.cluster.placement, plan.target))
     cluster = replace(as_described(plan.cluster, observed), placement=now)
     flights = Flights.of(cluster, now, arrived)
 

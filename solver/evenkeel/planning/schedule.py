@@ -30,7 +30,7 @@ from evenkeel.planning.resources import (
     tied,
 )
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.throttle import Protocol, Throttle, Windows
+from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel_kernels.planning.schedule import Benefits, Heap, order_by_benefit
 
 RECOVERY = "recovery"
@@ -397,6 +397,8 @@ class Schedule:
     cluster: Cluster
     target: Placement
     transitions: TransitionTable
+    throttle: Throttle
+    protocol: Protocol
     actions: Actions
     copies: Copies
     split: NDArray[np.bool_]
@@ -456,8 +458,18 @@ class Schedule:
             )
         timetable = list_schedule(resources, lasts, by_rank, previous, held_back, squeaky_wheel)
         return cls(
-            cluster, target, transitions, actions, copies, split, resources, previous, timetable
-        )
+            cluster, target, transitions, throttle, protocol, actions, copies, split, resources,
+            previous, timetable,
+        )  # fmt: skip
+
+    def again(
+        self, actions: Actions, in_turn: Sequence[int] = (), slack: Slack | None = None
+    ) -> "Schedule":
+        """Return the schedule of other actions."""
+        return Schedule.of(
+            self.cluster, self.target, self.transitions, actions, self.throttle, self.protocol,
+            in_turn, slack,
+        )  # fmt: skip
 
     @property
     def stuck(self) -> NDArray[np.intp]:
@@ -491,10 +503,11 @@ class Schedule:
         sized = self.cluster.bytes_dimension >= 0
         return float(self.copies.size[starts].sum() if sized else np.count_nonzero(starts))
 
-    def of_actions(self, actions: Actions, throttle: Throttle, protocol: Protocol) -> "Schedule":
+    def of_actions(self, actions: Actions) -> "Schedule":
         """Return the schedule with other actions, which are neither charged nor scheduled."""
-        copies = Copies.of(self.cluster, self.transitions, actions, throttle)
-        return replace(self, actions=actions, copies=copies, split=split_in_two(actions, protocol))
+        copies = Copies.of(self.cluster, self.transitions, actions, self.throttle)
+        split = split_in_two(actions, self.protocol)
+        return replace(self, actions=actions, copies=copies, split=split)
 
     def barred(self) -> "Schedule":
         """Schedule all other changes after the repairs that do not depend on them."""
@@ -502,11 +515,12 @@ class Schedule:
         timetable = barred(self.cluster, self.actions, under_way, self.timetable, self.previous)
         return replace(self, timetable=timetable)
 
-    def steps(self, windows: Windows | None) -> tuple[Steps, NDArray[np.int32]]:
+    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""
         steps, change = steps_of(
             self.actions, self.copies, self.split, self.timetable, self.previous
         )
+        windows = self.throttle.windows
         if windows is not None:
             start, finish = windows.opening(steps.start), windows.closing(steps.finish)
             # what takes no time is done when the copy before it is

@@ -29,7 +29,6 @@ from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.list_scheduler import Resources
 from evenkeel.planning.resources import Counts, Tally, charge_groups, charge_space
 from evenkeel.planning.schedule import Schedule, split_in_two
-from evenkeel.planning.throttle import Protocol, Throttle
 
 ROUNDS = 64
 """Times that a plan is drafted anew with more moves staged."""
@@ -76,30 +75,21 @@ def circles(schedule: Schedule) -> NDArray[np.int64]:
     return circle
 
 
-def staged(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+def staged(schedule: Schedule) -> Schedule:
     """Return a schedule in which what can be let loose by way of a spare node is."""
     best = schedule
-    safety = Safety(schedule.cluster, schedule.transitions, protocol)
+    safety = Safety(schedule.cluster, schedule.transitions, schedule.protocol)
     barred: set[int] = set()
     for _ in range(ROUNDS):
         spare = _spares(schedule, safety, barred)
         if not spare:
             break
         barred.update(int(schedule.actions.replica[i]) for i in spare)
-        actions = by_way_of(schedule.actions, spare)
-        schedule = Schedule.of(
-            schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
-        )
+        schedule = schedule.again(by_way_of(schedule.actions, spare))
         if len(schedule.stuck) == 0:
             return schedule
-    while True:
-        stranded = _stranded(schedule)
-        if len(stranded) == 0:
-            break
-        actions = direct(schedule.actions, stranded)
-        schedule = Schedule.of(
-            schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
-        )
+    while len(stranded := _stranded(schedule)):
+        schedule = schedule.again(direct(schedule.actions, stranded))
     return schedule if schedule.left < best.left else best
 
 
@@ -340,15 +330,14 @@ class Stages:
 class Ways:
     """What each of some partitions may go through, as transitions between its stages."""
 
-    def __init__(self, schedule: Schedule, chosen: list[int], protocol: Protocol) -> None:
+    def __init__(self, schedule: Schedule, chosen: list[int]) -> None:
         self.schedule = schedule
         self.chosen = set(chosen)
         first = np.searchsorted(schedule.actions.change, chosen)
         self.partition: list[int] = np.unique(schedule.actions.partition[first]).tolist()
         self.stages = [Stages() for _ in self.partition]
         self.transitions: list[Transition] = []
-        self.protocol = protocol
-        self.safety = Safety(schedule.cluster, schedule.transitions, protocol)
+        self.safety = Safety(schedule.cluster, schedule.transitions, schedule.protocol)
 
     def follow(self, room: Room, position: int) -> None:
         """Add the changes of a partition in the order in which the schedule has them."""
@@ -435,7 +424,7 @@ class Ways:
         actions = actions_along(self.schedule.transitions, [(one.row, edge.did)])
         away = edge.after.away[0] == edge.did[0].slot and edge.did[0].moves
         cost = (self._size(actions) if away else 0.0, int(actions.action[0] == Action.LEAD))
-        split = split_in_two(actions, self.protocol)
+        split = split_in_two(actions, self.schedule.protocol)
         return Transition(position, after, cost, actions, split, edge)
 
     def _matchings(
@@ -506,9 +495,7 @@ def searchable(schedule: Schedule) -> list[int]:
     return chosen if len(chosen) <= FEW else []
 
 
-def searched(
-    schedule: Schedule, protocol: Protocol, *, free: bool, trades: bool
-) -> tuple[Actions, list[int]] | None:
+def searched(schedule: Schedule, *, free: bool, trades: bool) -> tuple[Actions, list[int]] | None:
     """Return actions with detours, and changes in an order in which all of them get through.
 
     The search starts where the schedule got stuck, with what is ``searchable``. None if there is no
@@ -521,7 +508,7 @@ def searched(
     if not chosen:
         return None
     room = schedule.timetable.free
-    ways = Ways(schedule, chosen, protocol)
+    ways = Ways(schedule, chosen)
     bound = _bound(schedule) if free else set(ways.partition)
     spare = Room(schedule, ways.safety, room)
     for position, p in enumerate(ways.partition):

@@ -314,25 +314,14 @@ def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -
     """Return a target in which replicas that cannot join their node stay, and lead no more."""
     if not lost.any():
         return target
-    start = cluster.placement
-    return replace(
-        target,
-        node=read_only(np.where(lost, start.node, target.node)),
-        role=read_only(np.where(lost, start.role, target.role)),
-        leader=read_only(np.where(_led_by(target, lost), start.leader, target.leader)),
-    )
+    return with_rows(target, _led_by(target, lost), cluster.placement, lost)
 
 
 def in_full(target: Placement, lost: NDArray[np.bool_], reached: Placement) -> Placement:
     """Return what was reached with the rest of the target, in the same slots."""
     if not lost.any():
         return reached
-    return replace(
-        reached,
-        node=read_only(np.where(lost, target.node, reached.node)),
-        role=read_only(np.where(lost, target.role, reached.role)),
-        leader=read_only(np.where(_led_by(target, lost), target.leader, reached.leader)),
-    )
+    return with_rows(reached, _led_by(target, lost), target, lost)
 
 
 def _led_by(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
