@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.errors import InvalidInput
 from tests.support.clusters import assert_same
 
 
@@ -237,6 +238,28 @@ class TestTables:
     def test_tables_that_are_drawn(self, public, names):
         held = sizes(public("tables/drawn-with-lines"), *names)
         assert held["w1"] > 0.0 and held["w2"] == 0.0
+
+    @pytest.mark.parametrize("name", ["clickhouse", "blocks", "pretty", "duckdb", "polars"])
+    def test_tables_in_boxes(self, public, name):
+        case = public("tables/drawn-with-boxes")
+        words = ("nodes.csv", f"{name}.txt", "--drain", "clickhouse")
+        moves, answer = moved(case, *words)
+        assert (moves, answer.code) == (2, 0)
+        assert len(ek.read(case.path(words[0]), case.path(words[1])).placement.node) == 12
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [("cut.txt", "cut.txt:11: stands for rows that were left out"),
+         ("posted.txt", "or of replicas (node, and partition or both group and index")],
+    )  # fmt: skip
+    def test_boxes_that_are_refused(self, public, name, said):
+        case = public("tables/drawn-with-boxes")
+        answer = case.run("check", "nodes.csv", name)
+        assert (answer.code, said in answer.text) == (2, True)
+
+    def test_a_column_of_nodes_alone_is_told_what_is_missing(self):
+        with pytest.raises(InvalidInput, match="cap_NAME for each dimension"):
+            ek.read(b"node\nn1\nn2\n", b"partition,node\np,n1\n")
 
     def test_a_spreadsheet_with_commas(self, public):
         case = public("tables/from-a-spreadsheet")

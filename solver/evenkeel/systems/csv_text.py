@@ -75,8 +75,24 @@ DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*\(?\d+ rows?\b[^\n]*")
 """Lines of a table that SQL clients part by blanks, which are no rows."""
 
-BOX = str.maketrans({"│": "|", "─": "-", "═": "-"} | dict.fromkeys("┌┬┐├┼┤└┴┘╞╪╡", "+"))
+BOX = str.maketrans(
+    dict.fromkeys("│┃┆║", "|")
+    | dict.fromkeys("─━═", "-")
+    | dict.fromkeys("┌┬┐├┼┤└┴┘╭╮╰╯╞╪╡┏┳┓┣╋┫┗┻┛┡╇┩╔╦╗╠╬╣╚╩╝", "+")
+)
 """What draws a table, in ASCII."""
+
+HEADED = re.compile(r"^[ \t]*┌─*([^─┬\s][^\n]*?)─*┐", re.MULTILINE)
+"""The border of a table, with its titles, as ClickHouse draws it."""
+
+COUNT = re.compile(r"^[ \t]*\d+\. (?=│)", re.MULTILINE)
+"""The number of a row before its cells."""
+
+TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\n[ \t]*[├╞])")
+"""The titles of a table, and the types of its columns below, as DuckDB and Polars print them."""
+
+CUT = {"…", "...", "·", ".."}
+"""Cells of a row that stands for others."""
 
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
@@ -300,8 +316,13 @@ def _header_line(text: str) -> str:
 
 
 def _in_ascii(data: bytes) -> bytes:
-    """Return a table with its lines drawn in ASCII."""
-    return data.decode("utf-8", "replace").translate(BOX).encode()
+    """Return a table with its lines drawn in ASCII, and its titles in a line without others."""
+    text = COUNT.sub("", data.decode("utf-8", "replace"))
+    if first := HEADED.search(text):
+        below = HEADED.sub(lambda one: "" if one[1] == first[1] else one[0], text[first.end() :])
+        titles = re.sub("─*┬─*", "|", first[1])
+        text = "\n" * text.count("\n", 0, first.start()) + f"|{titles}|{below}"
+    return TYPES.sub(lambda one: one[1] + "\n" * one[2].count("\n"), text).translate(BOX).encode()
 
 
 def _parted(document: Document, head: Sequence[bytes]) -> Document:
@@ -324,14 +345,15 @@ def undrawn(document: Document) -> Document:
     >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
     b'id\tsize\n\nn1\t9\n\n'
     """
-    if b"\xe2\x94\x82" in document.data[:HEAD]:
+    boxed = b"\xe2\x94\x82" in document.data[:HEAD]
+    if boxed:
         document = Document(document.name, _in_ascii(document.data), document.path)
     if before := STATEMENT.match(document.data[:HEAD]):
         document = document.part(before.end(), len(document.data))
     head = document.data[:HEAD].lstrip().splitlines()[:3]
     if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
         return _parted(document, head)
-    if b"|" not in b"".join(head[:2]) or not any(map(DRAWN.fullmatch, head)):
+    if b"|" not in b"".join(head[:2]) or not (boxed or any(map(DRAWN.fullmatch, head))):
         return document
     lines = (
         b"\t".join(
@@ -371,6 +393,11 @@ def read_table(faults: FaultList, document: Document) -> Table:
         rows, lines = _row_by_row(faults, document, text, names)
         columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
         columns = columns or [[] for _ in names]
+    if not CUT.isdisjoint(columns[0]):
+        for line_of, cells in zip(lines, zip(*columns, strict=True), strict=True):
+            if CUT.issuperset(cells):
+                message = "stands for rows that were left out: print all of them"
+                faults.add(f"{document.name}:{line_of}", cells[0], message)
     if titles[0] == "" and columns[0] == [*map(str, range(len(lines)))]:
         del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
     by_name = dict(zip(names, titles, strict=True))

@@ -289,6 +289,9 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
 
 TABS, HEAD = ".tsv", 65536
 TITLE = re.compile(r"[a-z_][\w .()%'\[\]/-]{0,60}")
+ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n", re.IGNORECASE)
+"""How a table begins that has a column of nodes alone."""
+
 WITHOUT = (
     f"is a table without the columns of nodes ({HEADINGS['nodes']}) or of replicas "
     f"({HEADINGS['replicas']})"
@@ -334,7 +337,8 @@ def hint(document: Document) -> str:
         return "is JSON of several tables: give each table as a file, an array of its rows"
     if not CHANGES.match(document.data[:200]):
         titles = header_of(document)
-        return WITHOUT if len(titles) > 1 and all(map(TITLE.fullmatch, titles)) else ""
+        several = len(titles) > 1 and all(map(TITLE.fullmatch, titles))
+        return WITHOUT if several or ALONE.match(document.data[:HEAD]) else ""
     return "is a table of changes; to get a cluster or target, write one with -o OUT of solve"
 
 
