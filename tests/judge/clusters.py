@@ -506,27 +506,70 @@ def whole_loads(rng: np.random.Generator) -> Drawn:
 def holders(rng: np.random.Generator) -> Drawn:
     """Whole loads beside nodes that hold replicas and may not receive, each for its own reason."""
     given, goals, limits = whole_loads(rng)
-    nodes = len(given["capacity"])
+    _close(rng, given, ["dead", "cordoned", "draining", "full", "pinned"])
+    return given, goals, limits
+
+
+def leaders_beside(rng: np.random.Generator) -> Drawn:
+    """Goals for leaders beside nodes that take nothing, lead nothing, are full or endless."""
+    given, goals, limits = whole_loads(rng)
+    _close(rng, given, CLOSED)
+    goals["leaders"] = float(rng.choice([0.0, 0.05, 0.2, 0.5]))
+    if rng.random() < 0.3:
+        goals["level"] = None
+    if rng.random() < 0.3:
+        goals["floor"] = float(rng.choice([0.05, 0.3]))
+    if rng.random() < 0.2:
+        goals["min_leaders"] = {"*": 1}
+    return given, goals, limits
+
+
+def groups_beside(rng: np.random.Generator) -> Drawn:
+    """Goals within groups beside the same nodes."""
+    given, goals, limits = within_groups(rng)
+    _close(rng, given, CLOSED)
+    return given, goals, limits
+
+
+CLOSED = ["dead", "cordoned", "cordoned", "draining", "full", "filled", "endless", "quiet",
+          "weightless", "pinned"]  # fmt: skip
+"""Why a node is not to take, or to lead, as much as others."""
+
+
+def _close(rng: np.random.Generator, given: dict[str, Any], reasons: list[str]) -> None:
+    """Let some nodes take, or lead, nothing more, each for one of some reasons."""
+    nodes, rows = len(given["capacity"]), given["placement"]
     flags: dict[str, list[bool]] = {name: [True] * nodes for name in ("alive", "accepts", "keeps")}
     pins: set[int] = set()
     for n in range(nodes):
-        if rng.random() < 0.4:
-            match rng.choice(["dead", "cordoned", "draining", "full", "pinned"]):
-                case "dead":
-                    flags["alive"][n] = flags["accepts"][n] = False
-                case "cordoned":
-                    flags["accepts"][n] = False
-                case "draining":
-                    flags["accepts"][n] = flags["keeps"][n] = False
-                case "full":
-                    held = sum(row.count(n) for row in given["placement"])
-                    given.setdefault("max_replicas", [-1] * nodes)[n] = held
-                case "pinned":
-                    pins.add(n)
+        if rng.random() >= 0.4:
+            continue
+        match rng.choice(reasons):
+            case "dead":
+                flags["alive"][n] = flags["accepts"][n] = False
+            case "cordoned":
+                flags["accepts"][n] = False
+            case "draining":
+                flags["accepts"][n] = flags["keeps"][n] = False
+            case "full":
+                held = sum(row.count(n) for row in rows)
+                given.setdefault("max_replicas", [-1] * nodes)[n] = held
+            case "filled":
+                load = [one for one, row in zip(given["load"], rows, strict=True) if n in row]
+                given["capacity"][n] = [sum(each) for each in zip(*load, strict=True)] or [
+                    0.0 for _ in given["capacity"][n]
+                ]
+            case "endless":
+                given["capacity"][n] = [np.inf for _ in given["capacity"][n]]
+            case "quiet":
+                given.setdefault("leads", [True] * nodes)[n] = False
+            case "weightless":
+                given.setdefault("lead_weight", [1.0] * nodes)[n] = float(rng.choice([0.0, 2.0]))
+            case "pinned":
+                pins.add(n)
     if pins:
-        given["flags"] = [[int(n in pins and rng.random() < 0.5) for n in row]
-                          for row in given["placement"]]  # fmt: skip
-    return given | flags, goals, limits
+        given["flags"] = [[int(n in pins and rng.random() < 0.5) for n in row] for row in rows]
+    given |= flags
 
 
 def exclusions(rng: np.random.Generator) -> Drawn:
@@ -656,8 +699,8 @@ FAMILIES: dict[str, Family] = {
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        holders, exclusions, excluded_below, all_drain, within_groups,
-        groups_without_room, lagging,
+        holders, leaders_beside, groups_beside, exclusions, excluded_below, all_drain,
+        within_groups, groups_without_room, lagging,
     )
 }  # fmt: skip
 """Families by name."""

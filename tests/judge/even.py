@@ -11,23 +11,34 @@ of domains or nodes: that is the mean of all that accept replicas or hold some.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from math import ceil, floor, inf
 from typing import NamedTuple
 
 import evenkeel as ek
-from tests.judge.world import NODE, Bound, Standing, World
+from tests.judge.world import NODE, REQUIREMENTS, Bound, Standing, World
 
 MOST_NODES = 8
 NEARLY = 1e-9
 
 
+def _usable(world: World) -> list[int]:
+    """Return the nodes that may hold replicas: those that accept them, or have some and keep."""
+    held = {n for row in world.came.rows for n in row}
+    return [n for n in range(world.nodes)
+            if world.may_receive[n] or (world.may_hold[n] and n in held)]  # fmt: skip
+
+
+def _leading(world: World) -> list[int]:
+    """Return those of them that may lead."""
+    return [n for n in _usable(world) if world.may_lead[n]]
+
+
 def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     """Yield the nodes above what tolerances ask for, of a result that says that goals are met."""
-    held = {n for row in world.came.rows for n in row}
-    usable = [n for n in range(world.nodes)
-              if world.may_receive[n] or (world.may_hold[n] and n in held)]  # fmt: skip
+    usable = _usable(world)
     if len(usable) > MOST_NODES or not (result.goals_reached and result.audit.ok):
         return
     goals, loads = world.case.goals, world.loads(after)
@@ -50,7 +61,7 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     tolerance = goals.get("leaders")
     if tolerance is None or not world.has_leaders:
         return
-    able = [n for n in usable if world.may_lead[n]]
+    able = _leading(world)
     weight = {n: float(world.lead_weight[n]) for n in able}
     forced = _leaders_forced(world, able)
     at = [after.leader_node(p) for p in range(world.partitions)]
@@ -365,19 +376,53 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
 
 def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]], float]:
     """Say how many partitions can be led in a set of nodes only."""
-    room = {n: _room(world, [*range(world.partitions)], n) for n in able}
+    most = _most_led(world, able, {n: _room(world, [*range(world.partitions)], n) for n in able})
+    everywhere = most(frozenset(able))
+    return lambda inside: everywhere - most(frozenset(able) - inside)
 
-    def forced(inside: frozenset[int]) -> float:
-        outside = [n for n in able if n not in inside]
-        alone = sum(
-            want > 0
-            and not any(
-                world.open[world.rule[p]][n] and (world.may_receive[n] or n in world.came.rows[p])
-                for n in outside
-            )
-            for p, want in enumerate(world.wanted)
+
+def _most_led(
+    world: World, able: list[int], room: Mapping[int, float]
+) -> Callable[[frozenset[int]], float]:
+    """Say how many partitions nodes can lead, none more than it has room for.
+
+    Of some nodes, those without room for all lead as many as they can, and the others what they
+    may: the least of that over all choices of the former (Hall; Ford and Fulkerson).
+    """
+    leaders = Counter(
+        frozenset(n for n in able if _may_lead(world, p, n))
+        for p, want in enumerate(world.wanted) if want
+    )  # fmt: skip
+
+    def most(some: frozenset[int]) -> float:
+        return min(
+            sum(room[n] for n in full)
+            + sum(count for may, count in leaders.items() if may & some - {*full})
+            for size in range(len(some) + 1)
+            for full in itertools.combinations(some, size)
         )
-        left = sum(want > 0 for want in world.wanted) - sum(room[n] for n in outside)
-        return max(alone, left)
 
-    return forced
+    return cache(most)
+
+
+def _may_lead(world: World, p: int, n: int) -> bool:
+    """Whether a partition may be led from a node that may lead."""
+    wanted_of_voters = [
+        text for q in world.rules_of(p) if q >= 0
+        for kind in REQUIREMENTS for text in world.rules[q].get(kind, ())
+    ]  # fmt: skip
+    keeps = n in world.came.rows[p] and n not in world.forbidden[p]
+    return (world.may_receive[n] or keeps) and all(world.mask(text)[n] for text in wanted_of_voters)
+
+
+def leads_without_room(world: World, result: ek.Result) -> Iterator[str]:
+    """Yield whether fewer can lead within the targets of leaders than can without."""
+    able = _leading(world)
+    if len(able) > MOST_NODES or world.case.goals.get("leaders") is None or not world.has_leaders:
+        return
+    room = {n: float(_room(world, [*range(world.partitions)], n)) for n in able}
+    target = result.bounds.leader_target.tolist()
+    within = {n: min(most, target[n] // 1.0) for n, most in room.items()}
+    could, can = (_most_led(world, able, most)(frozenset(able)) for most in (room, within))
+    if can < could:
+        yield f"{could:g} partitions can be led, {can:g} within {target}"

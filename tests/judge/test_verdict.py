@@ -54,6 +54,21 @@ KEPT = [
 ]
 
 
+LED = [
+    ("leaders_beside", 52),
+    ("leaders_beside", 285),
+    ("leaders_beside", 287),
+    ("leaders_beside", 298),
+    ("groups_beside", 37),
+    ("groups_beside", 270),
+]
+
+
+@pytest.mark.parametrize(("family", "seed"), LED)
+def test_all_that_can_be_led_can_be_led_within_the_targets(family: str, seed: int):
+    assert try_one(draw(family, seed)).findings == []
+
+
 @pytest.mark.parametrize(("family", "seed"), KEPT)
 def test_nodes_that_accept_nothing_keep_what_they_hold_but_one_that_leads(family: str, seed: int):
     """The others have to hold the rest, whether or not one of them is endless."""

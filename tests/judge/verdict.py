@@ -32,7 +32,7 @@ from tests.judge.broken import (
     of_nodes,
     of_partition,
 )  # fmt: skip
-from tests.judge.even import groups_met, too_empty, too_full
+from tests.judge.even import groups_met, leads_without_room, too_empty, too_full
 from tests.judge.world import COUNTS, Standing, World
 
 AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})
@@ -372,6 +372,9 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     yield from _false_status(result, hard, reached, bool(world.case.limits))
     if hard == 0:
         yield from (Finding("goals met too full", told) for told in too_full(world, after, result))
+    yield from (
+        Finding("leader targets without room", told) for told in leads_without_room(world, result)
+    )
     if world.case.goals.get("floor") is not None:
         yield from (Finding("floor", told) for told in too_empty(world, after, result))
     yield from _false_bounds(world, "after", after, result, hard == 0)

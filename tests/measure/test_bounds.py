@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.even import whole_level, whole_loads
+from evenkeel.measure.bounds.leading import leaders_alone
 from evenkeel.measure.bounds.level import ROWS, column_maxima
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
@@ -387,6 +388,60 @@ def test_leaders_are_bound_by_whole_numbers_and_weights():
     assert (found.leaders, found.leader_ratio) == (5, 1.0)
     assert found.leader_target.tolist() == [5.0, 5.0, 0.0]
     assert np.isinf(bounds(cluster, Goals()).leader_target).all()
+
+
+def beside_keepers(rng):
+    """A cluster some nodes of which keep what they hold and take nothing, or lead nothing."""
+    nodes, count, copies = (int(rng.integers(low, high)) for low, high in ((2, 7), (1, 30), (1, 3)))
+    few = int(rng.integers(copies, nodes + 1))
+    return Cluster.from_arrays(
+        capacity=[[100.0]] * nodes, load=[[1.0]] * count, tags={"ssd": rng.random(nodes) < 0.5},
+        placement=[rng.choice(few, copies, replace=False).tolist() for _ in range(count)],
+        accepts=rng.random(nodes) < 0.5, leads=rng.random(nodes) < 0.8,
+        lead_weight=rng.choice([1.0, 1.0, 2.0], nodes),
+        rules=[Rule(require=["+ssd"]), Rule(voters_require=["-ssd"])],
+        rule=rng.choice(rng.choice([-1, 0, 1], 2), count).tolist(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_led_in_a_set_of_nodes_only_is_found_as_by_trying_all_sets(seed):
+    cluster = beside_keepers(np.random.default_rng(seed))
+    nodes = cluster.nodes
+    weight = np.where(nodes.may_lead, nodes.lead_weight, 0.0)
+    asks = {-1: np.ones(len(nodes), bool), 0: nodes.tags["ssd"], 1: ~nodes.tags["ssd"]}
+    may = [
+        {
+            n
+            for n in np.flatnonzero(asks[int(rule)] & (weight > 0.0)).tolist()
+            if nodes.may_receive[n] or n in row
+        }
+        for rule, row in zip(cluster.partitions.rule, cluster.placement.nodes, strict=True)
+    ]
+    found, level = leaders_alone(cluster, weight), np.inf
+    inside, led = set(), 0.0
+    for mask, alone in found:
+        now = set(np.flatnonzero(mask).tolist())
+        assert alone == sum(bool(of) and of <= now for of in may) and inside <= now
+        rest = [n for n in np.flatnonzero(weight).tolist() if n not in inside]
+        densest = max(
+            ((sum(bool(of) and of <= inside | {*some} for of in may) - led) / weight[[*some]].sum()
+             for size in range(1, len(rest) + 1) for some in itertools.combinations(rest, size)),
+            default=0.0,
+        )  # fmt: skip
+        full = (alone - led) / weight[[*(now - inside)]].sum() if now > inside else 0.0
+        assert full == pytest.approx(densest) and full < level * (1.0 + 1e-9)
+        inside, led, level = now, alone, full
+    assert led == sum(map(bool, may))
+
+
+def test_leaders_are_forced_into_nodes_beside_others_that_keep_the_same_partitions():
+    """Nodes 1 and 2 take nothing, and keep the same ten partitions: five each."""
+    cluster = Cluster.from_arrays(
+        capacity=[[100.0]] * 4, load=[[1.0]] * 40, placement=[[1, 2]] * 10 + [[0, 3]] * 30,
+        accepts=[True, False, False, True],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(leaders=0.0)).leader_target.tolist() == [15.0, 5.0, 5.0, 15.0]
 
 
 def test_an_empty_cluster_has_bounds():

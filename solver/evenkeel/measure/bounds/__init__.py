@@ -22,6 +22,7 @@ from evenkeel.measure.bounds.even import (
     whole_loads,
     whole_units,
 )
+from evenkeel.measure.bounds.leading import leader_shares
 from evenkeel.measure.bounds.level import (
     arrivals,
     floor_target,
@@ -54,7 +55,7 @@ from evenkeel.measure.loads import (
     wanted_replicas,
     weighted_sum,
 )
-from evenkeel.measure.room import most_away, most_by_number, most_held, staying
+from evenkeel.measure.room import most_away, most_by_number, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
@@ -523,26 +524,3 @@ def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.flo
     if goals.leaders is None:
         return least, ratio, np.full(len(nodes), np.inf)
     return least, ratio, leader_shares(cluster).target(goals.leaders, weight, 1.0)
-
-
-def leader_shares(cluster: Cluster) -> Even:
-    """Return how many partitions each node leads where that is as level as rules permit."""
-    nodes, parts, scope = cluster.nodes, cluster.partitions, partition_scope(cluster)
-    able = nodes.may_lead & usable(cluster)
-    weight = np.where(able, nodes.lead_weight, 0.0)
-    forced = []
-    if not scope.open.all():
-        led = np.bincount(scope.rule[parts.replicas > 0], minlength=len(scope.open))
-        for inside in np.unique(scope.open & able, axis=0):
-            alone = ~(scope.open & able & ~inside).any(1)
-            forced.append((inside, float(led[alone].sum())))
-    count, endless = wanted_leaders(cluster), np.full(len(nodes), np.inf)
-    return even_shares(float(count), weight, most_led(cluster), 1.0, forced, endless)
-
-
-def most_led(cluster: Cluster) -> NDArray[np.float64]:
-    """Return the partitions that each node may lead, (N,); infinite for as many as there are."""
-    none = np.zeros(len(cluster.partitions), np.int64)
-    most = most_held(cluster, none, 1, each=True)[0]
-    bound = cluster.nodes.may_lead & (most < wanted_leaders(cluster))
-    return np.where(bound, most, np.inf)

@@ -184,11 +184,11 @@ def _spread(
             together = np.maximum(wanted[:, None] - outside, 0.0)[:, :-1]  # (Q, domains - 1)
             load, there = together.T @ weight, np.cumsum(room[order, d])[:-1]
             there = there[np.isfinite(there)]
-            for k in _fullest(load[: len(there), d], there):
+            for k in fullest(load[: len(there), d], there):
                 yield Part("spread", inside & np.isin(domain, order[: k + 1]), load[k])
 
 
-def _fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[int]:
+def fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[int]:
     """Yield the fullest of growing sets, then the one fullest in what it has beside, and so on."""
     at, loaded, taken = -1, 0.0, 0.0
     while at + 1 < len(load):

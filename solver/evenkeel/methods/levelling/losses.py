@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds import bounds_of_levels, leader_shares, most_led
+from evenkeel.measure.bounds import bounds_of_levels
 from evenkeel.measure.bounds.even import ample_room
+from evenkeel.measure.bounds.leading import leader_shares, most_led
 from evenkeel.measure.loads import has_leaders, usable, wanted_load
 from evenkeel.measure.row_demands import RowDemands, row_demands
 from evenkeel.measure.tally import PlacementCounts
