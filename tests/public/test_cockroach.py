@@ -761,14 +761,16 @@ def test_partitions_by_the_values_that_statements_list(public):
 @pytest.mark.parametrize(
     ("name", "files", "moves"),
     [
-        ("tables-named-by-requests", ["ranges.txt", "nodes.txt", "zones.sql"],
+        ("cockroach/tables-named-by-requests", ["ranges.txt", "nodes.txt", "zones.sql"],
          {("74", "6", "3"), ("134", "3", "8")}),
-        ("zones-and-ranges-in-one-session", ["trimmed.txt"], {("38", "1", "2"), ("38", "5", "6")}),
-        ("zones-and-ranges-in-one-session", ["executed.txt"], {("38", "1", "2"), ("38", "5", "6")}),
+        ("cockroach/zones-and-ranges-in-one-session", ["trimmed.txt"],
+         {("38", "1", "2"), ("38", "5", "6")}),
+        ("cockroach/zones-and-ranges-in-one-session", ["executed.txt"],
+         {("38", "1", "2"), ("38", "5", "6")}),
     ],
 )  # fmt: skip
 def test_zones_hold_for_the_tables_that_requests_name(public, name, files, moves):
-    cluster = ek.read(*map(public(f"cockroach/{name}").path, files))
+    cluster = ek.read(*map(public(name).path, files))
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert {(one.partition, one.source, one.target) for one in result.moves} == moves
 
