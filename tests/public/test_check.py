@@ -63,6 +63,10 @@ REFUSED = {
         "elision.txt": "announces 1000 partitions, 3 follow",
         "zookeeper.txt": "is ZooKeeper's state of one topic",
     },
+    "kafka/log-of-a-controller": {
+        "log.txt": f"is the log of a controller, with changes of metadata: give what {DESCRIBE}",
+        "records.json": f"give what {DESCRIBE}",
+    },
     "kafka/rpk-table": {"described.txt": DESCRIBE},
     "kafka/session-described-twice": {"cut.txt": "cut.txt:7: is cut off"},
     "kafka/session-with-verify": {"cut.txt verify.txt": "cut.txt:13: "},

@@ -132,6 +132,9 @@ class Capacities(msgspec.Struct):
 
 ASSIGNED = re.compile(rb'"replicas"(?!\s*:\s*\[\s*\{)|"partitions"\s*:\s*\[\s*\]')
 
+LOG_DIRS = re.compile(rb'"logDirs"\s*:(?!\s*\[\s*")')
+"""The log directories of a broker, which are objects; a record of a broker has their names."""
+
 JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
 
 ASKS = "what kafka-topics.sh --describe prints of all topics"
@@ -140,6 +143,7 @@ DESCRIBE = f"give {ASKS}"
 WORDS = re.compile(
     rb"\bkafka-(?:topics|reassign|log-dirs|leader)|\b(?:kafkactl|kcat|kafkacat|rpk|topicctl)\b|"
     rb"(?i:\breplicas\b.*\b(?:isrs?|in-sync replicas)\b|\"isrs?\"\s*:)|\breplica on broker\b|"
+    rb"\b(?:adding|removing)Replicas\b|"
     rb"\"topics\"\s*:\s*\[\s*\{\s*\"topic\"\s*:"
 )
 """Words of Kafka's tools, and of others that list its partitions."""
@@ -158,6 +162,7 @@ OTHERS = {
     rb'"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[': "is ZooKeeper's state of one topic",
     rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
     rb"^(?:GROUP +)?(?:TOPIC +PARTITION +)?CURRENT-OFFSET|^GROUP +TOPIC": "is of consumer groups",
+    rb'"type"\s*:\s*"[A-Z_]+_RECORD"': "is the log of a controller, with changes of metadata",
     rb"^Partition map changes:": "is what topicmappr prints",
     rb"^\s*ID \| LEADER \| +REPLICAS": "is what topicctl prints",
     rb"\bPartition \d+ - leader: -?\d+, replicas: \[": "is what a script prints",
@@ -220,7 +225,7 @@ def kind_of(document: Document) -> Kind | None:
         return "metadata"
     if any(map(_is_topic, head.split(b"\n"))):
         return "description"
-    if b'"logDirs"' in head or (b'"brokers"' in head and b'"version"' in head):
+    if LOG_DIRS.search(head) or (b'"brokers"' in head and b'"version"' in head):
         return "log-dirs"
     if is_list_of_reassigned(head) and not (CURRENT.search(head) and ASSIGNED.search(head)):
         return "reassigned"
