@@ -146,6 +146,12 @@ def parts_of(document: Document) -> list[Document]:
     ]
 
 
+MEMBERS = re.compile(
+    r"(?:^|/)(?:ceph|ceph_mon|must_gather_commands)/"
+    r"ceph_(?:osd_dump|osd_crush_dump|osd_df|osd_tree|pg_dump)$"
+)
+"""The maps among the outputs in a sosreport, or in what must-gather collects."""
+
 OTHERS = {
     rb"^(?:pg ?)?(?:id )?[0-9]+\.[0-9a-f]+[ \t]+\S*[ \t]*\[[0-9]+(?:,[0-9]+)+\]": (
         "to list groups and devices of Ceph"

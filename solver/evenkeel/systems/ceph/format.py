@@ -48,6 +48,7 @@ from evenkeel.systems.ceph.crush_map import FREE_IDS, crush_map_of, read_crush_t
 from evenkeel.systems.ceph.documents import (
     AROUND,
     ASKS,
+    MEMBERS,
     WORDS,
     CrushDump,
     OsdMap,
@@ -1019,6 +1020,7 @@ FORMAT = Format(
     hint=hint,
     asks=ASKS,
     words=WORDS,
+    members=MEMBERS,
     stranded="too few devices that hold their data are up for these placement groups to serve: "
     "bring one back (ceph pg PGID query names those it waits for), and read again",
 )
