@@ -252,3 +252,15 @@ def test_numbers_of_four_bytes_stay_in_version_two(public):
     assert left.sum() == 64 and {*before[left].tolist()} == {70005}
     assert {*after.tolist()} == set(range(70000, 70005))
     assert case.run("check", str(case.folder / "new.ring.gz")).code == 0
+
+
+def test_a_ring_without_regions(public):
+    case = public("swift/ring-without-regions")
+    assert case.run("check", "object.ring.gz").code == 0
+    answer = case.run("solve", "object.ring.gz", "-o", "new.ring.gz", "--json")
+    assert (answer.json["moves"], answer.json["status"]) == (327, "optimal")
+    header = gzip.decompress((case.folder / "new.ring.gz").read_bytes())
+    assert header[:900].count(b'"device"') == 4 and b"region" not in header[:900]
+    assert "did you mean 'd3r1z4-127.0.0.1:6040/sdb1'?" in (
+        case.run("check", "object.ring.gz", "--drain", "127.0.0.1:6040").text
+    )

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection
 from difflib import SequenceMatcher
 from typing import Any, ParamSpec, TypeVar
@@ -79,11 +80,18 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 def meant_name(faults: FaultList, word: object, known: Collection[str]) -> str:
     """Return the same of a name among as many as a cluster may have, for the first few faults.
 
+    The only name of which the word is a part comes first.
+
     >>> meant_name(FaultList(), "ordrs-1", ["orders-0", "orders-1"])
     "; did you mean 'orders-1'?"
+    >>> meant_name(FaultList(), "a", ["rabbit@a", "rabbit@b"])
+    "; did you mean 'rabbit@a'?"
     """
-    many = len(known) > MOST_COMPARED or len(faults.faults) >= MOST_ASKED
-    return did_you_mean(word, known) if isinstance(word, str) and not many else ""
+    if len(known) > MOST_COMPARED or len(faults.faults) >= MOST_ASKED or not isinstance(word, str):
+        return ""
+    part = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    whole = [one for one in known if word and part.search(one)]
+    return f"; did you mean {whole[0]!r}?" if len(whole) == 1 else did_you_mean(word, known)
 
 
 def check_keywords(faults: FaultList, given: dict[str, object], known: Collection[str]) -> None:
