@@ -131,3 +131,10 @@ def test_a_cloud_that_streams_may_not_be_on(public):
     kept = {server for i in range(3) for server in held[f"temporary{i}"]}
     assert not any(server.startswith("azure") for server in kept)
     assert count_of(held)["azure-1"] > 0
+
+
+def test_a_server_that_was_removed_while_it_runs_takes_no_stream(public):
+    case = public("nats/server-removed-while-it-runs")
+    answer = case.run("solve", "jsz.json", "-o", "plan.json", "--table", "moves.csv", "--json")
+    assert (answer.code, answer.json["moves"]) == (0, 2)
+    assert "n4" not in case.written("moves.csv")

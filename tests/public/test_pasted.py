@@ -1,6 +1,7 @@
 """Outputs as people save and paste them: cut, quoted, appended, coloured, of other tools."""
 
 import json
+import tarfile
 from zipfile import ZipFile
 
 import numpy as np
@@ -116,6 +117,42 @@ class TestKafka:
             assert (moves, sorted(np.bincount(placed).tolist())) == wanted
         for name in ("warnings.txt", "dump.tar.gz"):
             assert len(ek.read(case.path(name)).partitions) == 3
+
+    def test_a_page_of_a_course(self, public):
+        case = public("kafka/page-of-a-course")
+        moves, answer = moved(case, "page.md", "-o", "p.json")
+        assert (moves, answer.code, answer.json["leader_changes"]) == (0, 0, 3)
+        elected = json.loads(case.written("p.election.json"))["partitions"]
+        assert [one["partition"] for one in elected] == [0, 3, 6]
+        moves, answer = moved(case, "outage.md")
+        assert (moves, answer.code, answer.json["broken"]) == (0, 4, {"on_dead": 8})
+
+
+class TestCeph:
+    def test_a_folder_of_a_sosreport(self, public, tmp_path):
+        case = public("ceph/folder-of-a-sosreport")
+        report = tmp_path / "sosreport.tar"
+        with tarfile.open(report, "w") as archive:
+            archive.add(case.source / "ceph_mon", "sosreport-juju/sos_commands/ceph_mon")
+        for given in (case.source / "ceph_mon", report):
+            answer = case.run("solve", str(given), "--json")
+            assert (answer.code, answer.json["moves"]) == (0, 0)
+            assert "differ" not in answer.err
+        assert len(ek.read(report).placement.node) == 207
+
+    def test_a_weight_set_of_the_balancer(self, public):
+        case = public("ceph/weight-set-of-the-balancer")
+        there = {}
+        for name in ("plain", "compat"):
+            cluster = ek.read(case.path("osd_dump.txt"), case.path(f"crush_{name}.json"))
+            rows = ek.solve(cluster, "ceph_crush").placement.nodes.tolist()
+            there[name] = dict(zip(cluster.partitions.names, rows, strict=True))
+            level = ek.solve(cluster, "ceph_upmap")
+            held = np.bincount(level.placement.node, minlength=6)
+            assert (held.min(), held.max()) == (27, 28)
+        assert there["plain"] != there["compat"]
+        assert there["plain"]["3.28"][:2] == [3, 5] and 4 in there["plain"]["3.27"]
+        assert all(5 in there["plain"][f"3.{pg}"] for pg in ("1e", "29", "33", "3e"))
 
 
 class TestElasticsearch:
@@ -256,6 +293,14 @@ class TestTables:
         case = public("tables/drawn-with-boxes")
         answer = case.run("check", "nodes.csv", name)
         assert (answer.code, said in answer.text) == (2, True)
+
+    def test_tables_of_a_page_with_blanks_before_units(self, public):
+        case = public("tables/tablets-of-a-page")
+        words = ("backends.txt", "tablets.txt", "--drain", "10006", "-o", "out.npz")
+        moves, answer = moved(case, *words)
+        placed = ek.read(case.folder / "out.npz")
+        assert (moves, answer.code, placed.nodes.capacity[0, 0]) == (2, 0, 3.525e12)
+        assert np.bincount(placed.placement.node).max() == 1
 
     def test_a_column_of_nodes_alone_is_told_what_is_missing(self):
         with pytest.raises(InvalidInput, match="cap_NAME for each dimension"):

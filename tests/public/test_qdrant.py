@@ -116,3 +116,13 @@ def test_results_alone_are_read(public):
     cluster = ek.read([case.path("cluster.json"), case.path("orion.json")])
     assert [*cluster.nodes.names] == ["101", "202", "303", "404"]
     assert cluster.placement.node.tolist() == [0, 1, 1, 3]
+
+
+def test_replicas_of_before_there_were_states_are_active(public):
+    case = public("qdrant/before-there-were-states")
+    files = ("cluster.json", *(f"test_collection@{i}.json" for i in range(3)))
+    assert case.run("check", *files).code == 0
+    emptied = 10993045052641065997
+    ((_, shard, source, target),) = moves(case, *files, "--drain", str(emptied))
+    assert (shard, source) == (2, emptied)
+    assert target in (1995564390118081002, 3084118168649519856)
