@@ -533,3 +533,25 @@ def test_a_shard_of_a_mounted_snapshot_that_no_node_takes_is_left_alone(public):
     assert (answer.code, commands) == (3, [])
     assert "restored-2024.10.23-test-000001/1 (on no node)" in answer.text
     assert "a mounted snapshot waits for a node that may hold it" in answer.text
+
+
+def test_an_answer_as_json_below_a_table_is_no_row_of_it(public):
+    case = public("elasticsearch/health-below-a-table")
+    case.run("solve", "session.txt", "--drain", "esnode1", "--level", "none", "-o", "plan.json")
+    [command] = json.loads(case.written("plan.json"))["commands"]
+    assert (command["move"]["shard"], command["move"]["from_node"]) == (0, "esnode1")
+    assert command["move"]["to_node"] != "esnode2"
+
+
+def test_segments_are_no_listing_of_shards(public):
+    answer = public("elasticsearch/segments-among-tables").run("check", "notes.txt")
+    assert answer.code == 0 and "no rows of all copies of uecent-20200622/0" in answer.err
+    assert "5 partitions" in answer.text
+
+
+def test_started_shards_without_a_size_are_read(public):
+    case = public("elasticsearch/rows-without-docs-and-store")
+    case.run("solve", "shards.txt", "nodes.txt", "--level", "none", "-o", "plan.json")
+    commands = json.loads(case.written("plan.json"))["commands"]
+    nodes = [one["allocate_replica"]["node"] for one in commands]
+    assert sorted(nodes) == ["node-1"] * 2 + ["node-2"] * 6

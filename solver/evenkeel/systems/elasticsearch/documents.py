@@ -217,7 +217,7 @@ def _titles(kind: Table, line: str) -> list[str]:
 def _heads(kind: Table, titles: Sequence[str]) -> bool:
     """Return whether titles are the header of a table."""
     if kind == "shards":
-        return {*titles} >= KEYS
+        return {*titles} >= KEYS and "segment" not in titles
     disks = [title for title in titles if title.startswith("disk.")]
     return bool(disks) and "node" in titles
 
@@ -289,6 +289,9 @@ LAST = re.compile(
     rb"\s*(?:^[ \t]*(?:```|#|//|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
 )
 """Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
+
+BELOW = re.compile(rb"\n\s*\n(?=[{\[]\s*[\n{}\"\]])")
+"""Where JSON begins below a table."""
 
 PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
 """The path of a request."""
@@ -538,12 +541,19 @@ def _answers(document: Document) -> list[Document]:
     """Return the answers of a session, without what the console or terminal has around each."""
     data = document.data
     starts = [found.start() for found in BEGINS.finditer(data)] if len(data) < MOST_PASTED else []
-    if not any(data[:at].strip() for at in starts):
-        return [_answer(document)]
     # a header right below its request is of the same answer
-    cuts = [0, *(at for at in starts if data[:at].strip())]
-    parts = [document.part(a, b) for a, b in pairwise([*cuts, len(data)])]
-    return [one for one in map(_answer, parts) if one.data.strip()]
+    cuts = [0, *(at for at in starts if data[:at].strip()), len(data)]
+    parts = [_answer(document.part(a, b) if len(cuts) > 2 else document) for a, b in pairwise(cuts)]
+    return [one for part in parts for one in _apart(part) if one.data.strip()] or parts[:1]
+
+
+def _apart(document: Document) -> list[Document]:
+    """Return a table as text, and the JSON of another answer below it, each for itself."""
+    json = None if document.is_json else BELOW.search(document.data[:MOST_PASTED])
+    if json is None or not kind_of_text(document.data[:HEAD].decode("utf-8", "replace")):
+        return [document]
+    below = document.part(json.end(), len(document.data), document.before)
+    return [document.part(0, json.start(), document.before), below]
 
 
 ROW = (
