@@ -349,3 +349,21 @@ def test_a_failed_replica_on_a_node_that_is_back_is_noted(public, method):
     assert "auto-balance is disabled" not in answer.text
     assert note in case.run("check", "longhorn.json").text
     assert "built anew" not in solved(case, "--now", "2026-02-12T10:00:10Z").err
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_whole_numbers_with_exponents_are_read(public, method):
+    pytest.importorskip("yaml")
+    cluster = ek.read(public("longhorn/numbers-with-exponents").path("longhorn.yaml"))
+    goals = ek.Goals(level=None) if method == "balance" else None
+    result = ek.solve(cluster, method, goals=goals)
+    moves = [(one.partition[:6], one.source, one.target[:8]) for one in result.moves]
+    assert moves == [("pvc-bc", None, "ps501776")]
+
+
+def test_answers_below_headings_are_all_read(public):
+    pytest.importorskip("yaml")
+    case = public("longhorn/headings-between-answers")
+    cluster = ek.read(*map(case.path, ("volume-and-replicas.yaml", "nodes.yaml")))
+    [move] = ek.solve(cluster.drain("host=walmsley"), goals=ek.Goals(level=None)).moves
+    assert move.target in ("fordyce/longhorn-root", "selassie/longhorn-root")

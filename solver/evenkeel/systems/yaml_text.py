@@ -17,6 +17,10 @@ OBJECTS = re.compile(
 
 TOP_KEY = re.compile(r"(?m)^(apiVersion|kind|items):")
 
+FLOAT = "tag:yaml.org,2002:float"
+LARGE = re.compile(r"-?[0-9]e\+[0-9]{1,3}")
+"""What is a number in Go, and without a point a text elsewhere."""
+
 DEEPEST, MOST_TEXT = 20, 2**28
 """Brackets within brackets, and characters, of a YAML file."""
 
@@ -24,8 +28,9 @@ DEEPEST, MOST_TEXT = 20, 2**28
 def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
     """Return the only document of a YAML file, a list of several; None after noting what is wrong.
 
-    Aliases are refused, since few can stand for very much. Times stay text. ``instead`` names the
-    form that needs no further package.
+    Aliases are refused, since few can stand for very much. Times stay text. A whole number with an
+    exponent, as programs in Go print large ones (``4.398e+12``), is no fraction. ``instead`` names
+    the form that needs no further package.
     """
     try:
         import yaml
@@ -42,7 +47,9 @@ def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
         first: [one for one in rules if one[0] != "tag:yaml.org,2002:timestamp"]
         for first, rules in base.yaml_implicit_resolvers.items()
     }
-    loader = type("_Loader", (base,), {"yaml_implicit_resolvers": kept})
+    loader: Any = type("_Loader", (base,), {"yaml_implicit_resolvers": kept})
+    loader.add_implicit_resolver(FLOAT, LARGE, [*"-0123456789"])
+    loader.add_constructor(FLOAT, _number)
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
             faults.add(document.name, "*", "has an alias: write out what it stands for")
@@ -55,6 +62,12 @@ def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
         message = str(getattr(error, "problem", None) or error)[:200]
         faults.add(at, quoted(text), f"is not valid YAML: {message}")
         return None
+
+
+def _number(loader: Any, node: Any) -> float:
+    found: float = loader.construct_yaml_float(node)
+    whole = "e+" in node.value and found.is_integer() and abs(found) < 2**63
+    return int(found) if whole else found
 
 
 def _parted(text: str) -> str:
