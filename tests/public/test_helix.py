@@ -293,3 +293,10 @@ def test_completed_segments_go_to_servers_with_a_tag_of_another_kind(public):
     assert {name: next(iter(row)).split(".")[2] for name, row in table["mapFields"].items()} == {
         f"ev__0__{i}__20250101T0000Z": "0" if i == 4 else "1" for i in range(5)
     }
+
+
+def test_live_instances_are_read_as_zkcli_lists_them(public):
+    case = public("helix/live-instances-listed-by-ls")
+    answer = case.run("solve", "session.txt", "--level", "none", "--json")
+    assert (answer.code, answer.json["broken"]) == (4, {"on_dead": 3})
+    assert "no live instances" not in answer.err

@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 
+import evenkeel as ek
+
 
 def solved(case, *words):
     """Return the answer of a solve of all files of a case, and the states written, by table."""
@@ -98,3 +100,13 @@ def test_the_quick_start_is_levelled(public):
 def test_a_folder_that_could_lose_settings_or_segments_is_refused(public, case, files, says):
     answer = public(f"pinot/{case}").run("plan", *files, "-o", "move")
     assert answer.code == 2 and says in answer.text
+
+
+def test_replica_groups_that_the_ideal_state_keeps_itself(public):
+    case = public("pinot/groups-in-the-ideal-state")
+    files = ("IDEALSTATES", "EXTERNALVIEW", "PARTICIPANT", "LIVEINSTANCES", "TABLE")
+    cluster = ek.read(*(case.path(f"{name}.json") for name in files))
+    assert (len(cluster.partitions), len(cluster.nodes)) == (6, 6)
+    moves = ek.solve(cluster).moves
+    ends = {(int(one.source[20]) // 3, int(one.target[20]) // 3) for one in moves}
+    assert (len(moves), ends) == (4, {(0, 0), (1, 1)})

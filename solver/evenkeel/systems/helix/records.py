@@ -48,6 +48,9 @@ LAYOUT = re.compile(rb'"mountPath"\s*:')
 PRINTED = re.compile(rb"\S, ?\{[^{}\n]*\}\{(?:[^{}\n]*=\{[^{}\n]*\})*\}\{[^{}\n]*\}")
 """A ZNRecord in a log of Java: its id, simple fields, maps and lists."""
 
+LIVE = re.compile(rb"\bls (?:-\w )?/\S*/LIVEINSTANCES/?[ \t\r]*\n[^\n\[]*\[([^\]\n]*)\]")
+"""What zkCli.sh lists of live instances."""
+
 NULL = "no value of {}: it is read as if it were not there"
 
 HEAD = 65536
@@ -255,6 +258,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
             continue
         for found in _records_of(faults, records.notes, document):
             _add(faults, records, found, named)
+    if live := [found[1] for one in documents for found in LIVE.finditer(one.before)]:
+        names = [name.strip() for name in live[-1].decode("utf-8", "replace").split(",")]
+        records.listings.append(Listing(names := [*filter(None, names)], names))
     for one in fields(Records):
         if one.name in ("listings", "notes", "closed"):
             continue

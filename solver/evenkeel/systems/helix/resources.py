@@ -80,9 +80,9 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
         records.notes.add(EVERYWHERE, name)
         return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
-    listed = next((records.partitions[one] for one in own if one in records.partitions), None)
-    if listed is not None and len(listed.record.listFields) > 1:
-        lists = listed.record.listFields
+    given = (records.partitions[one].record.listFields for one in own if one in records.partitions)
+    lists = next(given, None) or _lists_inside(found, own)
+    if len(lists) > 1:
         if any(not key.startswith("0_") for key in lists):
             records.notes.add(TOGETHER, name)
             return None
@@ -104,6 +104,16 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
         return None
     tagged_with = f" tagged {' and '.join(sorted(wanted))}" if wanted else ""
     return Servers(f"servers{tagged_with}", homes)
+
+
+def _lists_inside(found: Found, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the replica groups that an ideal state keeps itself, in later releases of Pinot."""
+    fields = found.record.listFields.items()
+    for name in names:
+        begin = f"INSTANCE_PARTITIONS__{name}__"
+        if lists := {k.removeprefix(begin): row for k, row in fields if k.startswith(begin)}:
+            return lists
+    return {}
 
 
 def _tags(records: Records, instance: str, kind: str) -> set[str]:
