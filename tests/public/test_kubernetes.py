@@ -264,3 +264,9 @@ def test_a_pod_that_is_resized_counts_with_the_larger_amount(public):
     assert checked.code == 1 and "137.5% 50.0%" in checked.text
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (0, {"b-7f6d8-x1": ("n1", "n3")})
+
+
+def test_a_rollout_is_spread_by_each_replica_set(public):
+    cluster = ek.read(public("kubernetes/match-label-keys-in-a-rollout").path("all.json"))
+    [move] = ek.solve(cluster, goals=ek.Goals(level=None)).moves
+    assert move.partition.endswith("app1-7c9d5b6f44") and move.source == "node-1"

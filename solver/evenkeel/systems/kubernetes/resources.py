@@ -359,6 +359,11 @@ OTHER_KINDS = re.compile(
 )
 """Objects that tell no place of a pod."""
 
+KINDLESS = re.compile(
+    rb'\s*\{\s*"metadata"\s*:\s*\{\s*"(?:name|generateName|annotations|creationTimestamp|labels)"\s*:'
+)
+"""How objects begin in archives of programs in Go, which list kinds before."""
+
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
 
@@ -407,6 +412,8 @@ def recognises(document: Document) -> str:
 
 def hint(document: Document) -> str:
     """Return how to print objects, for tables of them; "" for other documents."""
+    if KINDLESS.match(document.data[:HEAD]):
+        return "is an object without its kind: give kubectl get nodes,pods,pdb -A -o json"
     if OTHER_KINDS.search(document.data[:HEAD]) and b"Pod" not in document.data[:HEAD]:
         return "lists no node and no pod: give kubectl get nodes,pods,pdb -A -o json"
     if TABLE.search(document.data[:HEAD]):
