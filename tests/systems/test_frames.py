@@ -150,6 +150,16 @@ class TestFrom:
             ek.Cluster.from_frames(frame({"cap_cpu": [1.0]}), frame({"node": ["a"]}))
         assert [fault.path for fault in caught.value.faults] == ["nodes", "replicas"]
 
+    def test_an_index_is_no_column_and_no_column_comes_twice(self):
+        nodes, replicas = pandas.DataFrame(NODES), pandas.DataFrame(REPLICAS)
+        for given, said in (
+            ((nodes.set_index("node"), replicas), r"its index \['node'\] is no column"),
+            ((nodes, replicas.set_index(["group", "index"])), "call reset_index"),
+            ((pandas.concat([nodes, nodes[["zone"]]], axis=1), replicas), "names a column twice"),
+        ):
+            with pytest.raises(ek.InvalidInput, match=said):
+                ek.Cluster.from_frames(*given)
+
     def test_tiers_may_be_named(self, frame):
         nodes = frame(NODES | {"stage": ["s", "t", "u"]})
         cluster = ek.Cluster.from_frames(nodes, frame(REPLICAS), tiers=["stage", "zone"])

@@ -30,7 +30,12 @@ def narwhals() -> Any:
 
 def series_of(path: str, frame: Frame) -> dict[str, Any]:
     """Return the columns of a frame by their names; ``InvalidInput`` if it is none."""
-    given = narwhals().from_native(frame, eager_only=True, pass_through=True)
+    made = narwhals()
+    try:
+        given = made.from_native(frame, eager_only=True, pass_through=True)
+    except made.exceptions.DuplicateError:
+        names = [*map(str, getattr(frame, "columns", ()))]
+        raise InvalidInput([Fault(path, names, "names a column twice")]) from None
     if not hasattr(given, "iter_columns"):
         message = "must be a frame of pandas, polars or pyarrow; a lazy one has to be collected"
         raise InvalidInput([Fault(path, type(frame).__name__, message)])

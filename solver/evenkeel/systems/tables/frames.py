@@ -136,16 +136,24 @@ def read_frames(
     found.nodes = [FrameTable(faults, "nodes", nodes)]
     found.replicas = [FrameTable(faults, "replicas", replicas)]
     if not found.nodes[0].columns.keys() & {*NODE}:
-        faults.add("nodes", [*found.nodes[0].titles.values()], f"needs a column {NODE[0]!r}")
+        message = f"needs a column {NODE[0]!r}{_indexed(nodes)}"
+        faults.add("nodes", [*found.nodes[0].titles.values()], message)
     names = found.replicas[0].columns.keys()
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
-        faults.add("replicas", [*found.replicas[0].titles.values()], message)
+        titles = [*found.replicas[0].titles.values()]
+        faults.add("replicas", titles, f"{message}{_indexed(replicas)}")
     faults.raise_if_any()
     entries = list(_entries(faults, rules, by_name="rule" in names))
     stated = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
     found.rules = ("arguments", stated)
     return with_headings(cluster_of(found), found, found.nodes[0])
+
+
+def _indexed(frame: Frame) -> str:
+    """Return what to do with an index of pandas that has names, to end a message with."""
+    names = [*filter(None, getattr(getattr(frame, "index", None), "names", None) or ())]
+    return f"; its index {names} is no column: call reset_index() first" if names else ""
 
 
 def _entries(
