@@ -317,6 +317,12 @@ class TestTables:
         case = public("tables/exported")
         assert moved(case, "index-nodes.csv", "index-replicas.csv")[0] == 1
 
+    def test_frames_that_pandas_prints(self, public):
+        case = public("tables/printed-by-pandas")
+        cluster = ek.read(case.path("nodes.txt"), case.path("replicas.txt"))
+        assert (len(cluster.nodes), cluster.placement.node.tolist()) == (2, [0, 0, 1])
+        assert "cut.txt:4: stands for rows" in case.run("check", "nodes.txt", "cut.txt").text
+
     @pytest.mark.parametrize(
         "names",
         [("nodes.txt", "replicas.txt"), ("sqlcmd-nodes.txt", "sqlcmd-replicas.txt"),

@@ -72,7 +72,7 @@ STATEMENT = re.compile(
 """What stands before a table that is drawn, such as the statement that printed it."""
 
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
-AFFECTED = re.compile(rb"\s*\(?\d+ rows?\b[^\n]*")
+AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
 """Lines of a table that SQL clients part by blanks, which are no rows."""
 
 BOX = str.maketrans(
@@ -326,14 +326,21 @@ def _in_ascii(data: bytes) -> bytes:
 
 
 def _parted(document: Document, head: Sequence[bytes]) -> Document:
-    """Return a table whose columns are parted by blanks with tabs; any other text as it is."""
+    """Return a table whose columns are parted by blanks with tabs; any other text as it is.
+
+    Rows that pandas prints begin with a cell of the index, which has no title.
+    """
     rows = [line.split() for line in head if not DASHES.fullmatch(line)]
-    if b"node" not in rows[0] or len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+    widths = {len(row) - len(rows[0]) for row in rows[1:]}
+    if b"node" not in rows[0] or widths not in ({0}, {1}):
         return document
+    skipped, titles = widths.pop(), b"\t".join(rows[0])
     lines = (
-        b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line) else b"\t".join(line.split())
+        b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line)
+        else titles if line.split() == rows[0]
+        else b"\t".join(line.split()[skipped:])
         for line in document.data.split(b"\n")
-    )
+    )  # fmt: skip
     return Document(document.name, b"\n".join(lines), document.path)
 
 
