@@ -550,7 +550,15 @@ def _place(
 
 
 def _note_strangers(found: _Found, osds: set[int]) -> None:
-    """Note devices of osd tree and osd df that the osd dump does not have."""
+    """Note devices of the CRUSH map, osd tree and osd df that the osd dump does not have."""
+    assert found.crush is not None
+    document, crush = found.crush
+    hung = {item.id for bucket in crush.buckets for item in bucket.items if item.weight}
+    if lacking := sorted(one for one in hung - osds if one >= 0):
+        found.notes.add(
+            f"{document.name}: devices that the osd dump does not have count as gone: "
+            f"{some_of(lacking, str, SHOWN)}"
+        )
     for document, tree in found.trees:
         gone = [node.id for node in tree.nodes if node.id >= 0 and node.id not in osds]
         if gone:
