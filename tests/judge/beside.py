@@ -53,9 +53,9 @@ class Beside:
 
 
 def is_small(world: World) -> bool:
-    """Whether CP-SAT is asked about a case."""
+    """Whether CP-SAT, which knows no disks, is asked about a case."""
     finite = all(c != inf for at in world.capacity for c in at)
-    return finite and world.partitions * world.nodes <= MOST_CELLS
+    return finite and not world.disks and world.partitions * world.nodes <= MOST_CELLS
 
 
 def beside_the_best(world: World, after: Standing, result: Any) -> Beside:

@@ -35,6 +35,8 @@ def build(case: Case) -> tuple[ek.Cluster, ek.Goals, ek.Limits]:
     given = dict(case.cluster)
     if "rules" in given:
         given["rules"] = [ek.Rule(**one) for one in given["rules"]]
+    if "disks" in given:
+        given["disks"] = ek.Disks(**given["disks"])
     return ek.Cluster.from_arrays(**given), ek.Goals(**case.goals), ek.Limits(**case.limits)
 
 
@@ -45,6 +47,8 @@ def source_of(case: Case, method: str = "balance") -> str:
         if name == "rules":
             rules = ", ".join(f"ek.Rule({_keywords(one)})" for one in value)
             lines.append(f"    rules=[{rules}],")
+        elif name == "disks":
+            lines.append(f"    disks=ek.Disks({_keywords(value)}),")
         else:
             lines.append(f"    {name}={value!r},")
     lines += [

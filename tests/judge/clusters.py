@@ -531,6 +531,31 @@ def groups_beside(rng: np.random.Generator) -> Drawn:
     return given, goals, limits
 
 
+def disks_beside(rng: np.random.Generator) -> Drawn:
+    """Goals for the disks inside nodes, beside the same nodes; some have none, or closed ones."""
+    given, goals, limits = leaders_beside(rng)
+    nodes, rows = len(given["capacity"]), given["placement"]
+    given |= {"dimensions": ["d0"], "bytes": "d0"}
+    node, capacity, of = [], [], {n: [-1] for n in range(nodes)}
+    for n, count in enumerate(rng.integers(0, 4, nodes).tolist()):
+        of[n] = [len(node) + i for i in range(count)] or [-1]
+        each = given["capacity"][n][0] / max(count, 1)
+        endless = bool(rng.random() < 0.15)
+        node += [n] * count
+        capacity += [np.inf if endless else each * rng.choice([0.8, 1.0, 1.5])] * count
+    states = rng.choice([0, 1, 2], len(node), p=[0.85, 0.1, 0.05]).tolist()
+    given["disks"] = {"node": node, "capacity": [float(c) for c in capacity], "state": states}
+    given["disk"] = [
+        [int(of[n][int(len(of[n]) * rng.random() ** 2)]) if n >= 0 else -1 for n in row]
+        for row in rows
+    ]
+    if rng.random() < 0.8:
+        goals["disks"] = float(rng.choice([0.0, 0.1, 0.3]))
+    if rng.random() < 0.1:
+        limits["disk_moves"] = int(rng.integers(0, 4))
+    return given, goals, limits
+
+
 CLOSED = ["dead", "cordoned", "cordoned", "draining", "full", "filled", "endless", "quiet",
           "weightless", "pinned"]  # fmt: skip
 """Why a node is not to take, or to lead, as much as others."""
@@ -699,7 +724,7 @@ FAMILIES: dict[str, Family] = {
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        holders, leaders_beside, groups_beside, exclusions, excluded_below, all_drain,
+        holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
         within_groups, groups_without_room, lagging,
     )
 }  # fmt: skip

@@ -153,15 +153,22 @@ def _room(world: World, members: list[int], n: int) -> int:
     """Return how many replicas of some partitions a node may hold."""
     if not world.may_receive[n]:
         return sum(world.came.rows[p].count(n) for p in members if world.may_hold[n])
-    weights = [
+    lightest = [
         [min(table[p][d] for table in (world.voter_load, world.leader_load, world.light_load))
          for d in range(world.dimensions)]
-        for p in members if world.wanted[p] and n not in world.forbidden[p]
+        for p in range(world.partitions)
     ]  # fmt: skip
-    room = len(weights) if world.max_replicas[n] < 0 else min(len(weights), world.max_replicas[n])
+    pinned = [p for p in range(world.partitions) if n in world.pinned[p]]
+    stays = {p for p in members if p in pinned}
+    free = [
+        p for p in members if world.wanted[p] and n not in world.forbidden[p] and p not in stays
+    ]
+    room = len(stays) + len(free)
+    room = room if world.max_replicas[n] < 0 else min(room, world.max_replicas[n])
     for d, capacity in enumerate(world.capacity[n]):
-        lightest = itertools.accumulate(sorted(weight[d] for weight in weights))
-        room = min(room, sum(total <= capacity * (1.0 + NEARLY) for total in lightest))
+        left = capacity * (1.0 + NEARLY) - sum(lightest[p][d] for p in pinned)
+        totals = itertools.accumulate(sorted(lightest[p][d] for p in free))
+        room = min(room, len(stays) + sum(total <= left for total in totals))
     return room
 
 

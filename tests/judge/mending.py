@@ -146,6 +146,8 @@ def _missing(world: World, p: int, after: Standing, budget: _Budget) -> Iterator
         for n in range(world.nodes):
             if not world.may_receive[n] or n in row or not budget.joins(p, slot, n):
                 continue
+            if n in world.disks.get("node", ()):
+                continue  # none of its disks may have room
             other = [*row[:slot], n, *row[slot + 1 :]]
             leaders = [after.leaders[p]]
             if after.leader_node(p) < 0 or after.leaders[p] == slot:

@@ -61,6 +61,7 @@ LED = [
     ("leaders_beside", 298),
     ("groups_beside", 37),
     ("groups_beside", 270),
+    ("groups_beside", 729),
 ]
 
 
@@ -309,6 +310,21 @@ def test_floors_that_are_not_as_asked_are_found():
     assert "floor" in kinds(claims(at, at.came, unasked))
     more = replace(result.bounds, floor=result.bounds.floor * 9.0)
     assert "floor" in kinds(claims(at, after, lie(result, bounds=more)))
+
+
+@pytest.mark.parametrize(
+    "name", ["moves", "over_capacity", "over_target", "to_empty", "adrift", "moves_at_least"]
+)
+def test_false_words_on_disks_are_found(name):
+    case = draw("disks_beside", 0)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    at, after = World(case), standing_of(result.placement)
+    assert list(claims(at, after, result)) == []
+    said = getattr(result.disks, name)
+    more = said + 99 if isinstance(said, int) else np.append(said, said.dtype.type(99))
+    result.__dict__["disks"] = replace(result.disks, **{name: more})
+    assert len(kinds(claims(at, after, result))) == 1
 
 
 @pytest.mark.parametrize("name", ["moves", "leader_changes", "bytes_moved"])

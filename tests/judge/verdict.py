@@ -32,6 +32,7 @@ from tests.judge.broken import (
     of_nodes,
     of_partition,
 )  # fmt: skip
+from tests.judge.disks import Lying
 from tests.judge.even import groups_met, leads_without_room, too_empty, too_full
 from tests.judge.world import COUNTS, Standing, World
 
@@ -369,6 +370,11 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     yield from _false_counts(world, after, result, found)
     hard = sum(amount for kind, amount in count.items() if is_hard(kind))
     reached = goals_reached(world, after, result)
+    if world.disks:
+        lying = Lying(world, after, result)
+        yield from (Finding(kind, where) for kind, where in lying.findings())
+        hard += lying.broken
+        reached = None if lying.broken or lying.above else reached
     yield from _false_status(result, hard, reached, bool(world.case.limits))
     if hard == 0:
         yield from (Finding("goals met too full", told) for told in too_full(world, after, result))

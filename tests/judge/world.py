@@ -53,10 +53,20 @@ class World:
         self.names = list(given.get("dimensions", [f"d{d}" for d in range(self.dimensions)]))
         self.transient = [self.names.index(name) for name in given.get("transient", ())]
         self.bytes = self.names.index(given["bytes"]) if "bytes" in given else -1
+        self._read_disks(given)
         self._read_nodes(given)
         self._read_tiers(given)
         self._read_rows(given)
         self._read_rules(given)
+
+    def _read_disks(self, given: dict[str, Any]) -> None:
+        """Read disks; with some, a node holds no more than those of them that are fine."""
+        self.disks: dict[str, list[Any]] = given.get("disks", {})
+        self.capacity = [list(one) for one in self.capacity]
+        for n in {*self.disks.get("node", ())}:
+            each = zip(*(self.disks[x] for x in ("node", "capacity", "state")), strict=True)
+            room = sum(capacity for at, capacity, state in each if at == n and state == 0)
+            self.capacity[n][self.bytes] = min(self.capacity[n][self.bytes], room)
 
     def _read_nodes(self, given: dict[str, Any]) -> None:
         n = self.nodes
@@ -130,6 +140,10 @@ class World:
                 min(want, sum(r == VOTER for r in roles[p][: self.given_widths[p]]))
                 for p, want in enumerate(self.wanted)
             ]
+        self.disk = [
+            [*on, *[-1] * (len(row) - len(on))]
+            for on, row in zip(given.get("disk", [[]] * len(rows)), rows, strict=True)
+        ]
         leaders = given.get("leader", [0 if row else -1 for row in rows])
         self.roles = roles
         self.came = Standing(rows, list(leaders))
