@@ -528,6 +528,9 @@ def groups_beside(rng: np.random.Generator) -> Drawn:
     """Goals within groups beside the same nodes."""
     given, goals, limits = within_groups(rng)
     _close(rng, given, CLOSED)
+    if rng.random() < 0.4:
+        given["group"] = [g // 4 for g in given["group"]]
+        goals["group_leaders"] = float(rng.choice([0.0, 0.2]))
     return given, goals, limits
 
 

@@ -134,7 +134,9 @@ def group_goals(world: World) -> list[GroupGoal] | None:
         least, tolerance = min(asked, leads // max(len(takers), 1)), leaders
         if least < asked and leaders is None:
             tolerance = 0.0  # too few for all: none has two more than another
-        share = _share(leads, [room[n] for n in able])
+        share = max(
+            _share(leads, [room[n] for n in able]), _share_beside_kept(world, members, able)
+        )
         if least < asked:
             share = max(share, leads / max(len(takers), 1))
         most = inf if tolerance is None else max(least, _most(share, tolerance))
@@ -147,6 +149,17 @@ def group_goals(world: World) -> list[GroupGoal] | None:
             )
         )
     return found
+
+
+def _share_beside_kept(world: World, members: list[int], able: list[int]) -> float:
+    """Return the share of what no node may lead that takes nothing."""
+    takers = [n for n in able if world.may_receive[n]]
+    alone = sum(
+        world.wanted[p] > 0 and not any(_may_lead(world, p, n) for n in able if n not in takers)
+        for p in members if world.has_leaders
+    )  # fmt: skip
+    room = [_room(world, members, n) for n in takers]
+    return _share(alone, room) if any(room) else 0.0
 
 
 def _room(world: World, members: list[int], n: int) -> int:

@@ -405,3 +405,24 @@ def test_nodes_that_accept_nothing_count_with_what_they_hold():
     found = ek.solve(held, goals=ek.Goals(level=None, groups=0.0))
     assert (found.status, found.comparison.moves) == ("optimal", 3)
     assert found.targets == ("replicas of a group at most 2 on a node: its share plus 0.00%",)
+
+
+def test_nodes_that_keep_the_same_partitions_lead_each_of_them_once():
+    """Nodes 1 and 2 keep the same ten, and take nothing: the others lead fifteen each."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 4, load=[[1.0]] * 40, placement=[[1, 2]] * 10 + [[0, 3]] * 30,
+        accepts=[True, False, False, True],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None, group_leaders=0.0))
+    assert (result.status, result.comparison.moves) == ("optimal", 0)
+    assert result.levelness.leaders.tolist() == [15, 10, 0, 15]
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_too_few_leaders_are_shared_whatever_all_nodes_weigh(weight):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1, 2]] * 2,
+        lead_weight=[weight] * 3,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None, min_leaders={"*": 1}))
+    assert sorted(result.levelness.leaders.tolist()) == [0, 1, 1]

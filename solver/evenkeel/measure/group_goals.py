@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
 from evenkeel.measure.loads import has_leaders, usable
-from evenkeel.measure.room import even_share, most_held
+from evenkeel.measure.room import even_share, most_held, staying
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, group_tolerances, leads_in_groups, least_leaders
@@ -224,6 +225,7 @@ def _lead_goals(cluster: Cluster, goals: Goals) -> LeadGoals:
     most[:, weight == 0.0] = 0
     members = np.bincount(kinds.of[led], minlength=len(kinds.group))
     share = _shares(kinds, groups, most, members, weight)
+    share = np.maximum(share, _shares_beside_kept(cluster, kinds, most, led, weight))
     count = np.bincount(kinds.group, members, groups).astype(np.int64)
     takers = np.zeros((groups if asked.any() else 0, len(nodes)), bool)
     for q, demands in enumerate(scope.demands):
@@ -241,10 +243,32 @@ def _lead_goals(cluster: Cluster, goals: Goals) -> LeadGoals:
     binds, is_scarce = np.isfinite(tolerance), fewest < asked
     above = share * (1.0 + np.where(binds, tolerance, 0.0))
     if len(takers):
-        share = np.where(is_scarce, np.maximum(share, count / np.maximum(takers.sum(1), 1)), share)
+        by, each = (takers * weight).sum(1), count.astype(np.float64)
+        np.divide(each, by, out=each, where=by > 0.0)
+        share = np.where(is_scarce, np.maximum(share, each), share)
     share = np.where(binds | is_scarce, share, np.inf)
     above = np.where(is_scarce, 0.0, above)
     return LeadGoals(count, weight, share, above, asked, fewest, takers)
+
+
+def _shares_beside_kept(
+    cluster: Cluster,
+    kinds: _Kinds,
+    most: NDArray[np.int64],
+    led: NDArray[np.bool_],
+    weight: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the shares (G,) of what no node keeps that takes nothing: others have to lead it."""
+    nodes, groups = cluster.nodes, len(cluster.partitions.group_names)
+    keeps = nodes.may_hold & ~nodes.may_receive & (weight > 0.0)
+    if not keeps.any():
+        return np.zeros(groups)
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    stays = staying(placed, partition_scope(cluster))
+    led = led & (placed.tallied(np.append(False, keeps).take(stays)) == 0)
+    takers = np.where(nodes.may_receive, most, 0)
+    alone = np.bincount(kinds.of[led], minlength=len(takers)) * takers.any(1)
+    return _shares(kinds, groups, takers, alone, weight)
 
 
 def lead_joins(cluster: Cluster, asked: LeadGoals) -> int:
