@@ -767,6 +767,8 @@ def test_partitions_by_the_values_that_statements_list(public):
          {("38", "1", "2"), ("38", "5", "6")}),
         ("cockroach/zones-and-ranges-in-one-session", ["executed.txt"],
          {("38", "1", "2"), ("38", "5", "6")}),
+        ("cockroach/zones-and-ranges-in-one-session", ["options.txt"],
+         {("38", "1", "2"), ("38", "5", "6")}),
     ],
 )  # fmt: skip
 def test_zones_hold_for_the_tables_that_requests_name(public, name, files, moves):

@@ -221,12 +221,21 @@ SHELL = re.compile(
 )
 """A prompt of a shell, that of a line that goes on, and what the shell answers."""
 
+OPTION = re.compile(
+    r"(?:^|(?<=\"))[^\n\"]*(?<!\S)(?:-e|--execute)[ =]\"((?:[^\"\\]|\\.)*)\"",
+    re.DOTALL | re.MULTILINE,
+)
+"""A statement among the options of ``cockroach sql``, and what stands before it on its line."""
+
 
 def _without_targets(text: str) -> str:
     """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places.
 
     A prompt and an answer of the shell end a statement that has no semicolon.
     """
+    text = OPTION.sub(
+        lambda one: ";".ljust(one.start(1) - one.start()) + one[1].replace('\\"', ' "') + ";", text
+    )
     text = SHELL.sub(lambda one: (" " if one[0].endswith("->") else ";").ljust(len(one[0])), text)
     return LEFT_CELL.sub(
         lambda row: (";" if row[1] else " ").ljust(row.start(2) - row.start()) + row[2], text
