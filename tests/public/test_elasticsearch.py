@@ -535,9 +535,10 @@ def test_a_shard_of_a_mounted_snapshot_that_no_node_takes_is_left_alone(public):
     assert "a mounted snapshot waits for a node that may hold it" in answer.text
 
 
-def test_an_answer_as_json_below_a_table_is_no_row_of_it(public):
+@pytest.mark.parametrize("file", ["session.txt", "close.txt"])
+def test_an_answer_as_json_below_a_table_is_no_row_of_it(public, file):
     case = public("elasticsearch/health-below-a-table")
-    case.run("solve", "session.txt", "--drain", "esnode1", "--level", "none", "-o", "plan.json")
+    case.run("solve", file, "--drain", "esnode1", "--level", "none", "-o", "plan.json")
     [command] = json.loads(case.written("plan.json"))["commands"]
     assert (command["move"]["shard"], command["move"]["from_node"]) == (0, "esnode1")
     assert command["move"]["to_node"] != "esnode2"

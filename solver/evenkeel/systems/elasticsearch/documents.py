@@ -290,7 +290,7 @@ LAST = re.compile(
 )
 """Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
 
-BELOW = re.compile(rb"\n\s*\n(?=[{\[]\s*[\n{}\"\]])")
+BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 """Where JSON begins below a table."""
 
 PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
