@@ -53,8 +53,8 @@ OPEN_TO_ALL_WINGS = {
     "evenkeel.methods": {"shared", "registry", "contract", "options"},
     "evenkeel.systems": {
         "csv_text", "documents", "expressions", "folders", "json_text", "yaml_text",
-        "native", "node_states", "notes", "number_lists", "one_way", "plans", "registry",
-        "sources",
+        "native", "node_states", "notes", "number_lists", "one_way", "payload", "plans",
+        "registry", "sources",
     },
 }  # fmt: skip
 """What every wing of a house may import, beside itself."""

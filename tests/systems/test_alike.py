@@ -1,5 +1,6 @@
 """What holds for the dumps of every system alike: how they are found, refused, and solved."""
 
+import contextlib
 import gzip
 import json
 import re
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from evenkeel.cli import main
+from evenkeel.model.changes import Changes
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.names import Names
@@ -71,6 +73,9 @@ def test_a_name_that_is_not_unicode_is_not_written(system, tmp_path):
     else:
         names = Names([f"{name}\ud800" for name in cluster.nodes.names], len(cluster.nodes), "")
         cluster = replace(cluster, nodes=replace(cluster.nodes, names=names))
+        if system == "kubernetes":  # whose nodes must be those that were read
+            hosts = {name: name for name in names}
+            cluster = replace(cluster, native=replace(cluster.native, hosts=hosts))
     with pytest.raises(InvalidInput, match="cannot be written as UTF-8"):
         registry.write(cluster, tmp_path / "out.json", placement=placement)
 
@@ -220,7 +225,7 @@ def shuffled(cluster, seed):
     draw = np.random.default_rng(seed)
     node, first = cluster.placement.node.copy(), cluster.placement.first
     for p in range(len(cluster.partitions)):
-        held = np.flatnonzero(node[first[p] : first[p + 1]] >= 0)
+        held = np.flatnonzero(node[first[p] : first[p + 1]] >= 0)[: len(cluster.nodes)]
         chosen = draw.choice(len(cluster.nodes), len(held), replace=False)
         node[first[p] + held] = chosen
     return cluster.placement.replaced(node, cluster.placement.leader)
@@ -289,3 +294,91 @@ def test_whatever_the_placement_is_it_is_brought_about(name, seed, tmp_path):
     files = registry.write(cluster, tmp_path / "plan.json", placement=target)
     found = carried_out(name, cluster, files)
     assert found == held_by(cluster, target)
+
+
+KAFKA = ("kafka_describe.txt", "kafka_logdirs.txt", "kafka_racks.json")
+COCKROACH = ("node_status.csv", "ranges.csv", "store_status.tsv", "zones.sql")
+WRITERS = {system: [FORMATS / system] for system in (*SYSTEMS, "pinot", "tables")} | {
+    "ceph": [FORMATS / "ceph" / name for name in ("osd_dump.json", "crush.txt")],
+    "cockroach": [FORMATS / "cockroach" / name for name in COCKROACH],
+    "kafka": [FORMATS / name for name in KAFKA],
+    "longhorn": [places.DATA / "longhorn" / "cluster.json"],
+    "roadef": [places.DATA / "roadef" / "worked"],
+}
+WRITTEN = SUFFIX | {
+    "ceph": "p.sh",
+    "cockroach": "p.sql",
+    "roadef": "model_p.txt",
+    "tables": "p.csv",
+}
+FIRST = {"like": [0], "names": ["9999"]}
+CHANGES = {
+    "a node more": Changes(nodes=FIRST),
+    "a node of another name": Changes(nodes=FIRST | {"names": ["other"]}),
+    "a node less": Changes(remove_nodes=0),
+    "a partition less": Changes(drop=0),
+    "one replica": Changes(replicas=1),
+}
+
+
+def changed_since(system):
+    """A cluster as it was read, then changed, by what was changed."""
+    cluster = registry.read(WRITERS[system])
+    for name, change in CHANGES.items():
+        with contextlib.suppress(InvalidInput):  # a change that the cluster does not allow
+            yield name, cluster.apply(change)
+    load = [[0.0] * len(cluster.dimensions)]
+    more = {"names": ["other"], "load": load, "placement": [[0]]}
+    with contextlib.suppress(InvalidInput):
+        yield "a partition more", cluster.apply(Changes(partitions=more))
+    for part in ("node", "partition"):
+        own = getattr(cluster, f"{part}s").names
+        yield f"{part}s renamed", cluster.replace(**{f"{part}_names": [f"q{one}" for one in own]})
+    natives = {other: registry.read(WRITERS[other]).native for other in WRITERS if other != system}
+    natives |= {str(one): one for one in (None, "x", {})}
+    own = cluster.native if isinstance(cluster.native, dict) else {}
+    for key in own:
+        natives[f"no {key}"] = {name: one for name, one in own.items() if name != key}
+        for value in (None, 7, "x", [], [1], {}, {"a": 1}):
+            natives[f"{key}={value}"] = own | {key: value}
+    for name, native in natives.items():
+        yield name, cluster.replace(native=native)
+
+
+@pytest.mark.parametrize("system", WRITERS)
+def test_what_changed_since_it_was_read_is_written_or_refused(system, tmp_path):
+    path, name = tmp_path / WRITTEN.get(system, "plan.json"), system.replace("pinot", "helix")
+    for _, cluster in changed_since(system):
+        for placement in (None, cluster.placement, shuffled(cluster, 0)):
+            with contextlib.suppress(InvalidInput):
+                registry.write(cluster, path, name, placement)
+
+
+@pytest.mark.parametrize(
+    ("system", "what", "where"),
+    [
+        ("ceph", "a partition less", "partition_names"),
+        ("ceph", "a node more", "node_names[12]"),
+        ("helix", "state_models={}", "group_names[0]"),
+        ("helix", "ideal_states=7", "cluster.native.ideal_states"),
+        ("helix", "pinot", "group_names[0]"),
+        ("kubernetes", "a partition less", "partition_names"),
+        ("kubernetes", "a partition more", "partition_names[2]"),
+        ("longhorn", "a node more", "node_names[4]"),
+        ("nats", "a node more", "node_names[6]"),
+        ("nats", "partitions renamed", "partition_names[0]"),
+        ("nats", "streams=None", "cluster.native.streams"),
+        ("qdrant", "a node of another name", "node_names[4]"),
+        ("qdrant", "elasticsearch", "cluster.native.shards"),
+        ("rabbitmq", "queues=[]", "partition_names[0]"),
+        ("rabbitmq", "kafka", "cluster.native"),
+        ("swift", "header=x", "cluster.native.header"),
+        ("swift", "a partition less", "partition_names"),
+    ],
+)
+def test_what_changed_since_it_was_read_is_refused_by_its_place(system, what, where, tmp_path):
+    cluster = dict(changed_since(system))[what]
+    path = tmp_path / WRITTEN.get(system, "plan.json")
+    with pytest.raises(InvalidInput) as refused:
+        registry.write(cluster, path, system, placement=shuffled(cluster, 0))
+    assert refused.value.faults[0].path == where

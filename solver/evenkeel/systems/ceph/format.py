@@ -81,6 +81,7 @@ from evenkeel.systems.folders.form import Command, Setting
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
 from evenkeel.systems.notes import Notes, last_answers, noted
+from evenkeel.systems.payload import check_names
 from evenkeel.systems.registry import Format
 
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
@@ -124,6 +125,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     if placement is None:
         return _in_force(cluster, native, now, path)
     faults = FaultList()
+    _check_names(cluster, native)
     then: dict[int, Pairs] = {}
     primaries: list[str] = []
     back: list[str] = []
@@ -141,6 +143,21 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         files[path.with_suffix(".primaries.sh")] = "".join(primaries).encode()
         files[path.with_suffix(".primaries.rollback.sh")] = "".join(back).encode()
     return files
+
+
+def _check_names(cluster: Cluster, native: CephMap) -> None:
+    """Raise for placement groups and devices that are not those of the map, and other sizes."""
+    groups = [f"{pool.id}.{pg:x}" for pool in native.pools for pg in range(pool.pg_num)]
+    devices = [f"osd.{number}" for number in range(native.crush.devices)]
+    check_names(cluster, partitions=groups, nodes=devices)
+    faults, width, begin = FaultList(), np.diff(cluster.placement.first), 0
+    for pool in native.pools:
+        own = {*width[begin : begin + pool.pg_num].tolist()} - {pool.size}
+        begin += pool.pg_num
+        if own:
+            message = f"must be {pool.size}: ceph osd pool set POOL size changes it"
+            faults.add(f"replicas of pool {pool.id}", max(own), message)
+    faults.raise_if_any()
 
 
 def _in_force(
@@ -885,6 +902,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     if not isinstance(native, CephMap):
         kind = type(native).__name__
         raise InvalidInput([Fault("cluster.native", kind, "must be a Ceph map: read the dumps")])
+    _check_names(cluster, native)
     faults = FaultList()
     found: list[list[Command]] = [[] for _ in waves]
     begin = 0

@@ -9,12 +9,12 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.systems.elasticsearch.cluster import left_out, read
 from evenkeel.systems.elasticsearch.documents import ASKS, WORDS, hint, recognises
@@ -36,6 +36,7 @@ from evenkeel.systems.elasticsearch.factors import (
 )
 from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.json_text import encode_indented, encode_rows
+from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import Format
 
 SCRIPT = """#!/bin/sh
@@ -85,6 +86,21 @@ reroute 'metric=none' FILE
 """
 
 
+class Shard(TypedDict):
+    """A row of ``_cat/shards``, as it was read."""
+
+    index: str
+    shard: str | int
+
+
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    shards: list[Shard]
+    enable: NotRequired[dict[str, str]]
+    expanding: NotRequired[list[str]]
+
+
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
     """Return reroute commands, their undo, and a script; without a placement, the table of shards.
 
@@ -92,10 +108,8 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
     Primaries do not change: only Elasticsearch elects them, when one fails.
     """
-    native = cluster.native
-    if not (isinstance(native, dict) and isinstance(native.get("shards"), list)):
-        message = "was not read from Elasticsearch: there are no shards to write"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    message = "was not read from Elasticsearch: there are no shards to write"
+    native = payload_of(cluster, Payload, message)
     if placement is None:
         return {path: encode_rows(native["shards"])}
     there, back, factors = _commands(cluster, placement)

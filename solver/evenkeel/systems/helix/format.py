@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 from urllib.parse import quote
 
 import msgspec
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.systems.documents import Document
@@ -41,6 +41,7 @@ from evenkeel.systems.helix.cluster import (
 from evenkeel.systems.helix.records import gather, hint, lists_instances, recognises
 from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model, resources
 from evenkeel.systems.json_text import encode_indented
+from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.registry import Format
 
 if TYPE_CHECKING:
@@ -180,10 +181,11 @@ def encode(
     and others as SEMI_AUTO with lists of instances, unless ``mode`` says otherwise: in FULL_AUTO
     Helix places by itself.
     """
-    payload = payload_of(cluster)
+    payload = native_of(cluster)
     before: dict[str, Raw] = payload["ideal_states"]
     if placement is None:
         return {path: _packed([*before.values()], path)}
+    _check_groups(cluster)
     _check_kept(cluster, placement)
     after = dict(before)
     names, instances = cluster.partitions.names, [*cluster.nodes.names, ""]
@@ -206,13 +208,38 @@ def encode(
     }
 
 
-def payload_of(cluster: Cluster) -> Mapping[str, Any]:
+class Record(TypedDict):
+    """A ZNRecord, as it was read."""
+
+    id: str
+    simpleFields: dict[str, str]
+    mapFields: dict[str, dict[str, str]]
+    listFields: dict[str, list[str]]
+
+
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    ideal_states: dict[str, Record]
+    state_models: dict[str, tuple[list[str], bool]]
+    states: NotRequired[dict[str, dict[str, dict[str, str]]]]
+
+
+def native_of(cluster: Cluster) -> Mapping[str, Any]:
     """Return the records that a cluster was read from, or raise."""
-    native = cluster.native
-    if not (isinstance(native, dict) and {"ideal_states", "state_models"} <= native.keys()):
-        message = "was not read from Helix's records: there are no ideal states to write"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    message = "was not read from Helix's records: there are no ideal states to write"
+    native: Mapping[str, Any] = payload_of(cluster, Payload, message)
     return native
+
+
+def _check_groups(cluster: Cluster) -> None:
+    """Raise for resources without a record, or without the definition of its states."""
+    native = native_of(cluster)
+    defined = {*MODELS, *native["state_models"]}
+    check_names(cluster, groups={
+        name for name, record in native["ideal_states"].items()
+        if record["simpleFields"].get("STATE_MODEL_DEF_REF", "") in defined
+    })  # fmt: skip
 
 
 def _check_kept(cluster: Cluster, placement: Placement) -> None:
@@ -385,7 +412,8 @@ NOTES = (
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
     """Divide each wave in two; no resource without a state of a leader changes it."""
-    payload, groups = payload_of(cluster), cluster.partitions.group_names
+    _check_groups(cluster)
+    payload, groups = native_of(cluster), cluster.partitions.group_names
     leads = [Writer(payload, name).model.leads for name in groups]
     group = cluster.partitions.group.tolist()
 
@@ -422,7 +450,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
 
     What REST calls an update adds to lists; only the tool replaces a record.
     """
-    payload = payload_of(cluster)
+    payload = native_of(cluster)
     faults = FaultList()
     groups, group = cluster.partitions.group_names, cluster.partitions.group.tolist()
     nodes = [*cluster.nodes.names, ""]
@@ -533,7 +561,7 @@ def _line(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
 
 def look(plan: "Plan") -> list[Command]:
     """Return what asks for the records that a plan was made from."""
-    payload = payload_of(plan.cluster)
+    payload = native_of(plan.cluster)
     views = payload.get("states", {})
     if any(map(is_pinots, payload["ideal_states"].values())):
         return _look_at_tables(payload)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import msgspec
 import numpy as np
@@ -60,6 +60,7 @@ from evenkeel.systems.one_way import left_disabled, one_way
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
+from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import Format
 
 VERSION = ',"version":1'
@@ -221,6 +222,12 @@ def preferring(was: list[int], nodes: list[int], leader: int, *, stays: bool) ->
     return [leader, *(n for n in nodes if n != leader)]
 
 
+class Payload(TypedDict, total=False):
+    """What was read beside a cluster."""
+
+    log_dirs: dict[str, dict[str, str]]
+
+
 def rows(
     topics: Mapping[int, tuple[str, int]],
     brokers: Sequence[int],
@@ -233,8 +240,10 @@ def rows(
     Replicas are in the log directories in which they are to ``lie``, by partition and node; others
     that stay keep the known one.
     """
-    native = cluster.native if isinstance(cluster.native, dict) else {}
-    known, names = native.get("log_dirs", {}), [*cluster.partitions.names]
+    known: Mapping[str, Mapping[str, str]] = {}
+    if isinstance(cluster.native, dict):
+        known = payload_of(cluster, Payload, "holds no log directories").get("log_dirs", {})
+    names = [*cluster.partitions.names]
     texts = [*map(str, brokers)]
     for p, own in nodes.items():
         folders, asked = known.get(names[p]), lies.get(p, {})

@@ -43,6 +43,7 @@ from evenkeel.systems.kubernetes.workloads import (
 )
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import Notes, noted
+from evenkeel.systems.payload import check_names
 from evenkeel.systems.registry import Format
 
 Mask = NDArray[np.bool_]
@@ -435,6 +436,13 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", type(snapshot).__name__, message)])
     if placement is None:
         return {path: _listed(snapshot)}
+    # which nodes reach the volumes of a pod is known by their places
+    placed = any(one.reach for one in snapshot.workloads)
+    check_names(
+        cluster,
+        partitions=[one.full_name for one in snapshot.workloads],
+        nodes=[*snapshot.hosts] if placed else snapshot.hosts,
+    )
     moves = _moves(cluster, snapshot, placement)
     lines = [
         f"evict {shlex.quote(one['namespace'])} {shlex.quote(one['pod'])}  # {one['from']}"

@@ -84,6 +84,7 @@ from evenkeel.systems.longhorn.objects import (
     recognises,
 )
 from evenkeel.systems.notes import MOST_NAMED
+from evenkeel.systems.payload import check_names
 from evenkeel.systems.registry import Format
 
 STRICT_LOCAL = "strict-local"
@@ -822,6 +823,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     if not isinstance(snapshot, Snapshot):
         value, message = type(snapshot).__name__, "was not read from Longhorn's resources"
         raise InvalidInput([Fault("cluster.native", value, message)])
+    _check_names(cluster, snapshot)
     faults = FaultList()
     writer = _Writer(faults, cluster, snapshot)
     for wave in waves:
@@ -1028,6 +1030,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         value = type(snapshot).__name__
         message = "was not read from Longhorn's resources: there are none to write"
         raise InvalidInput([Fault("cluster.native", value, message)])
+    _check_names(cluster, snapshot)
     _refuse_other_numbers(cluster, snapshot)
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)
     _check(cluster, snapshot, placement, found)
@@ -1045,6 +1048,14 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         files[path.with_suffix(".undo.json")] = _steps(cluster, snapshot, back)
         files[path.with_suffix(".patches.json")] = _steps(cluster, snapshot, found)
     return files
+
+
+def _check_names(cluster: Cluster, snapshot: Snapshot) -> None:
+    """Raise for volumes and disks that are not those of the resources, in their order."""
+    hosts, disks = snapshot.hosts.names, snapshot.disks
+    on = zip(disks.host.tolist(), disks.names, strict=True)
+    names = [f"{hosts[host]}/{name}" for host, name in on]
+    check_names(cluster, partitions=[*snapshot.volumes.names], nodes=names)
 
 
 def _refuse_other_numbers(cluster: Cluster, snapshot: Snapshot) -> None:

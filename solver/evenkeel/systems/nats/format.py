@@ -12,13 +12,13 @@ NATS, the monitoring endpoints ``/jsz`` and ``/varz``, ``nats server request``, 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import MARKS
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Amount, Rule
@@ -51,6 +51,7 @@ from evenkeel.systems.nats.documents import (
     recognises,
 )
 from evenkeel.systems.notes import noted
+from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.registry import Format
 
 if TYPE_CHECKING:
@@ -84,12 +85,36 @@ Request = tuple[str, Mapping[str, Any]]
 """A subject, and what is sent to it."""
 
 
+class Known(TypedDict):
+    """What was read of a server."""
+
+    tags: list[str]
+    cluster: str
+    known: bool
+
+
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    servers: dict[str, Known]
+    streams: dict[str, tuple[str, str, str, str, list[str]]]
+    unique: str
+    excludes: bool
+    directs: bool
+    documents: list[str]
+
+
 def native_of(cluster: Cluster) -> Mapping[str, Any]:
     """Return what was read beside the cluster; raise where it is not of NATS."""
-    native = cluster.native
-    if not (isinstance(native, dict) and {"servers", "streams", "unique"} <= native.keys()):
-        message = "was not read from NATS: there are no streams to move"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    message = "was not read from NATS: there are no streams to move"
+    native: Mapping[str, Any] = payload_of(cluster, Payload, message)
+    return native
+
+
+def checked(cluster: Cluster) -> Mapping[str, Any]:
+    """Return what was read beside the cluster; raise for streams and servers that were not read."""
+    native = native_of(cluster)
+    check_names(cluster, partitions=native["streams"], nodes=native["servers"])
     return native
 
 
@@ -180,7 +205,7 @@ def _leads(native: Mapping[str, Any], name: str, server: str) -> Request:
 
 def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[dict[str, Any]]:
     """Return the requests that lead from one placement to another, stream by stream."""
-    native, names, faults = native_of(cluster), cluster.nodes.names, FaultList()
+    native, names, faults = checked(cluster), cluster.nodes.names, FaultList()
     alive = cluster.nodes.alive
     found = []
     moved = np.unique(before.owner[before.node != after.node])
@@ -206,7 +231,7 @@ def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[d
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the requests of each wave: moves, and leaders once these have ended."""
-    native, faults, found = native_of(cluster), FaultList(), []
+    native, faults, found = checked(cluster), FaultList(), []
     if not native["directs"]:
         message = "a folder takes servers of 2.11 or later, whose step-down names the next leader"
         faults.add("cluster", "an older server", message)

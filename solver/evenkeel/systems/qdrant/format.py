@@ -12,14 +12,14 @@ Qdrant, ``GET /cluster``, ``GET /collections/{name}``, ``GET`` and ``POST
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from urllib.parse import quote, urlsplit
 
 import msgspec
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import MARKS
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.systems.documents import Document, largest
@@ -29,6 +29,7 @@ from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.json_text import encode_json, encode_rows
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
+from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.qdrant.documents import (
     ASKS,
     WORDS,
@@ -224,12 +225,25 @@ def _loads(found: Findings, keys: Sequence[Key]) -> Any:
     return load
 
 
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    shards: dict[str, tuple[str, int]]
+    answers: list[Any]
+
+
 def native_of(cluster: Cluster) -> Mapping[str, Any]:
     """Return what was read beside the cluster; raise where it is not of Qdrant."""
-    native = cluster.native
-    if not (isinstance(native, dict) and {"shards", "answers"} <= native.keys()):
-        message = "was not read from Qdrant: there are no shards to move"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    message = "was not read from Qdrant: there are no shards to move"
+    native: Mapping[str, Any] = payload_of(cluster, Payload, message)
+    return native
+
+
+def checked(cluster: Cluster) -> Mapping[str, Any]:
+    """Return what was read beside the cluster; raise for shards and peers that are none."""
+    native = native_of(cluster)
+    numbers = {name for name in cluster.nodes.names if name.isdecimal()}
+    check_names(cluster, partitions=native["shards"], nodes=numbers)
     return native
 
 
@@ -246,7 +260,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
 def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[dict[str, Any]]:
     """Return the requests that lead from one placement to another, shard by shard."""
-    native, alive, names = native_of(cluster), cluster.nodes.alive, cluster.partitions.names
+    native, alive, names = checked(cluster), cluster.nodes.alive, cluster.partitions.names
     found = []
     for p in range(len(names)):
         old, new = (
@@ -289,6 +303,7 @@ def _requests(
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the requests of each wave: copies, and what is dropped once these have ended."""
+    checked(cluster)
     found = []
     for wave in waves:
         each = [(one, *_requests(cluster, one.name, one.before, one.after)) for one in wave]

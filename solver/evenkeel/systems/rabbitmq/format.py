@@ -11,7 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.json_text import encode_rows
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
+from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.rabbitmq.documents import (
     ASKS,
     MOST_NAMED,
@@ -219,6 +220,7 @@ NOTES = (
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the calls of each wave."""
     vhost = _vhost(cluster)
+    check_names(cluster, partitions=native_of(cluster)["keys"])
     names = cluster.nodes.names
     faults = FaultList()
     found = []
@@ -280,12 +282,30 @@ def look(plan: "Plan") -> list[Command]:
     ]
 
 
+class Row(TypedDict):
+    """What was read of a queue that is written."""
+
+    name: str
+
+
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    queues: list[Row]
+    vhost: NotRequired[str]
+    keys: dict[str, tuple[str, str]]
+
+
+def native_of(cluster: Cluster) -> Mapping[str, Any]:
+    """Return what was read beside the cluster; raise where it is not of RabbitMQ."""
+    message = "was not read from RabbitMQ: there are no queues to change"
+    native: Mapping[str, Any] = payload_of(cluster, Payload, message)
+    return native
+
+
 def _vhost(cluster: Cluster) -> str:
     """Return the virtual host of all queues, or raise where there are several."""
-    native = cluster.native
-    if not (isinstance(native, dict) and {"queues", "keys"} <= native.keys()):
-        message = "was not read from RabbitMQ: there are no queues to change"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    native = native_of(cluster)
     hosts = sorted({vhost for vhost, _ in native["keys"].values()})
     if len(hosts) > 1:
         message = "are several virtual hosts: a folder is for the queues of one"
@@ -330,10 +350,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     A path that ends in ``.sh`` is that of the script; the queues are left out then. Without a
     placement, the queues are returned as read.
     """
-    native = cluster.native
-    if not (isinstance(native, dict) and {"queues", "keys"} <= native.keys()):
-        message = "was not read from RabbitMQ: there are no queues to write"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    native = native_of(cluster)
     if placement is None:
         return {path: encode_rows(native["queues"])}
     there, back, after = _changes(cluster, placement, native)
@@ -353,6 +370,8 @@ def _changes(
     before, names = cluster.placement, cluster.nodes.names
     usual = native.get("vhost", "/")
     rows = {(row.get("vhost") or usual, row["name"]): i for i, row in enumerate(native["queues"])}
+    there_are = {name for name, key in native["keys"].items() if tuple(key) in rows}
+    check_names(cluster, partitions=there_are)
     queues = list(native["queues"])
     there: list[QueueChange] = []
     back: list[QueueChange] = []

@@ -8,7 +8,7 @@ OpenStack Swift, ``swift.common.ring.ring.RingData``: the file of a ring, versio
 import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -32,11 +32,13 @@ from evenkeel.systems.folders.carrier import (
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
+from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import Format
 from evenkeel.systems.swift.ring import (
     ASKS,
     ASSIGNMENTS,
     DEVICES,
+    HASH_BITS,
     HEADER,
     MAGIC,
     METADATA,
@@ -276,20 +278,34 @@ def packed_after(cluster: Cluster, node: NDArray[np.int32], later: int) -> bytes
     return _packed(_later(text, later), ids, placement)
 
 
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    header: str
+    ids: list[int]
+
+
 def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:
     """Return the ids of a ring's devices, and its JSON."""
-    native = cluster.native
-    if not (isinstance(native, dict) and {"header", "ids"} <= native.keys()):
-        message = "was not read from a ring: there is none to write"
-        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
-    ids = native["ids"]
+    strange = "was not read from a ring: there is none to write"
+    native = payload_of(cluster, Payload, strange)
+    ids, header = native["ids"], native["header"]
+    try:
+        parts = 1 << HASH_BITS - msgspec.json.decode(header, type=Head).part_shift
+    except msgspec.MsgspecError as error:
+        raise InvalidInput(
+            [Fault("cluster.native.header", header, f"{strange} ({error})")]
+        ) from None
+    if len(cluster.partitions) != parts:
+        message = f"the ring has {parts} partitions, whose number only its builder raises"
+        raise InvalidInput([Fault("partition_names", len(cluster.partitions), message)])
     if len(ids) != len(cluster.nodes):
         message = (
             f"the ring has {len(ids)} devices: add others with swift-ring-builder BUILDER add, "
             "write its ring (write_ring), and read that"
         )
         raise InvalidInput([Fault("node_names", len(cluster.nodes), message)])
-    return ids, str(native["header"])
+    return ids, header
 
 
 def _later(text: str, later: int) -> str:

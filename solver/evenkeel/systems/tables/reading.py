@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from evenkeel.systems.documents import Document, Source, largest, quoted
 from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
 from evenkeel.systems.node_states import NodeState, columns_of, read_states
+from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 
@@ -865,11 +866,17 @@ def _remembers(cluster: Cluster) -> bool:
     return cluster.native_format == NAME and isinstance(cluster.native, dict)
 
 
+class Payload(TypedDict, total=False):
+    """What was read beside a cluster."""
+
+    headings: dict[str, dict[str, str]]
+
+
 def headings_of(cluster: Cluster) -> OfTables:
     """Return the headings that a cluster remembers."""
     if not _remembers(cluster):
         return OfTables({}, {}, {})
-    known = cluster.native.get(KEY, {})
+    known = payload_of(cluster, Payload, "was not read from tables").get(KEY, {})
     return OfTables(*(known.get(name, {}) for name in OfTables._fields))
 
 
