@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -50,6 +51,16 @@ def test_what_is_not_as_stated_is_said(public, name, note, moves):
     assert (answer.code, answer.json["moves"]) == (0, moves) and note in answer.err
     for record in written.values():
         assert [*record["mapFields"]["12"]] == ["kaf04-wrkr1"]
+
+
+@pytest.mark.parametrize(
+    ("method", "held"),
+    [("balance", [0, 9, 9, 6]), ("helix_crushed", [0, 12, 12, 0]), ("helix_auto", [0, 8, 8, 8])],
+)
+def test_an_instance_of_weight_0_takes_nothing_new_where_weights_count(public, method, held):
+    cluster = ek.read(public("helix/weight-of-zero").path("dump")).drain("host0_12000")
+    result = ek.solve(cluster, method)
+    assert np.bincount(result.placement.node, minlength=4).tolist() == held
 
 
 def test_a_table_of_pinot_on_one_of_four_servers(public):

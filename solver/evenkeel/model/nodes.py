@@ -38,7 +38,8 @@ class Nodes:
     since : ndarray of float64, shape (N,)
         Time of the last change of state, in seconds; NaN if unknown.
     weight, lead_weight : ndarray of float64, shape (N,)
-        Share of replicas and of leaders that it should carry; a lead weight of 0 may not lead.
+        Share of replicas and of leaders that it should carry; a node with a weight of 0 may not
+        receive, one with a lead weight of 0 may not lead.
     max_replicas : ndarray of int32, shape (N,)
         Most replicas; -1 for no limit.
     stands_for : ndarray of int32, shape (N,)
@@ -78,8 +79,8 @@ class Nodes:
 
     @property
     def may_receive(self) -> NDArray[np.bool_]:
-        """Nodes a replica may be moved to: alive, accepting, keeping, not gone. (N,) bool."""
-        return self.alive & self.accepts & self.keeps & ~self.gone
+        """Nodes a replica may be moved to: alive, accepting, keeping, with a weight. (N,) bool."""
+        return self.alive & self.accepts & self.keeps & (self.weight > 0.0) & ~self.gone
 
     @property
     def may_hold(self) -> NDArray[np.bool_]:

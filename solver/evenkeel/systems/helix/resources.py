@@ -416,7 +416,7 @@ NOT_SHOWN = (
 )
 WEIGHTED = (
     "of weights of instances that differ (INSTANCE_WEIGHT): methods other than Helix's CRUSH count "
-    "all instances alike"
+    "all instances alike, but for balance, which gives nothing new to those of weight 0"
 )
 TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"

@@ -32,6 +32,7 @@ from evenkeel.systems.helix.crush.tree import (
     HashedNames,
     HelixError,
     assignable,
+    enabled,
     filled_capacity,
     hashed,
     map_order,
@@ -983,9 +984,9 @@ def run_nodes(nodes: Nodes, scope: Scope) -> NDArray[np.int64]:
     """Tell which nodes a run is about."""
     usable = assignable(nodes)
     if scope is Scope.OVERWRITE:
-        usable = usable & nodes.may_receive
+        usable = usable & enabled(nodes)
     elif scope is not Scope.GLOBAL:
-        usable = usable & (nodes.may_receive | nodes.may_hold)
+        usable = usable & (enabled(nodes) | nodes.may_hold)
     return np.flatnonzero(usable)
 
 

@@ -52,6 +52,7 @@ from evenkeel.systems.helix.crush.tree import (
     Tree,
     copied_capacity,
     crush,
+    enabled,
     map_order,
     multiround,
     shuffled,
@@ -947,7 +948,7 @@ def leaders(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int16]:
     leader = np.full(len(placement), -1, np.int16)
     if not has_leaders(cluster):
         return leader
-    may = np.append(nodes.may_receive & nodes.may_lead, False)[node]
+    may = np.append(enabled(nodes) & nodes.may_lead, False)[node]
     beat()
     may &= (placement.role == Role.VOTER) & ~disabled(cluster, node)
     beat()

@@ -501,6 +501,11 @@ def assignable(nodes: Nodes) -> NDArray[np.bool_]:
     return ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~swapped_in
 
 
+def enabled(nodes: Nodes) -> NDArray[np.bool_]:
+    """Tell which nodes Helix calls live and enabled: it looks at weights apart from that."""
+    return nodes.alive & nodes.accepts & nodes.keeps & ~nodes.gone
+
+
 def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
     """Build the tree of the nodes that are allowed."""
     nodes = cluster.nodes
@@ -513,7 +518,7 @@ def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
         zones = [labels[code] for code in cluster.topology.label[row, chosen].tolist()]
     weight = np.rint(nodes.weight[chosen] * DEFAULT_WEIGHT).astype(np.int64)
     tree = Tree.of([nodes.names[n] for n in chosen.tolist()], zones, weight)
-    live = nodes.may_receive[chosen]
+    live = enabled(nodes)[chosen]
     return Site(chosen, tree, live, live | nodes.may_hold[chosen], ())
 
 
