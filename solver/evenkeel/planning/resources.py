@@ -1,6 +1,6 @@
 """Resources of actions: headroom of nodes and domains, and copies under a throttle."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ def charge_groups(
 
 
 def _counts(
-    cluster: Cluster, placement: Placement, where: NDArray[np.int64], size: int
+    cluster: Cluster, placement: Placement, where: NDArray[np.integer], size: int
 ) -> NDArray[np.int64]:
     """Count the replicas of every group in each place, (G, size); -1 is no place."""
     group = cluster.partitions.group[placement.owner].astype(np.int64)
@@ -42,6 +42,12 @@ def _counts(
     inside = where >= 0
     key = group[inside] * size + where[inside]
     return np.bincount(key, minlength=groups * size).reshape(groups, size)
+
+
+def _by_domain(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:
+    """Count the replicas of every group that serve in each domain of a tier, (G, domains)."""
+    where = serving_domains(cluster, tier)[placement.node]
+    return _counts(cluster, placement, where, int(cluster.topology.domain_count[tier]))
 
 
 def _charge_spread(
@@ -57,9 +63,7 @@ def _charge_spread(
     row = topology.tier_index(tier)
     size = int(topology.domain_count[row])
     domain = serving_domains(cluster, row).astype(np.int64)
-    start, end = (
-        _counts(cluster, one, domain[one.node], size) for one in (cluster.placement, target)
-    )
+    start, end = (_by_domain(cluster, one, row) for one in (cluster.placement, target))
     held = bound & (start <= most).all(1) & (end <= most).all(1)
     free = np.where(held[:, None], float(most) - start, np.inf)
     group = cluster.partitions.group[actions.partition].astype(np.int64)
@@ -147,7 +151,7 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
             found.append(Tie(limit.kind, g, tier, limit.amount, -1, is_open))
     tiers = {one.tier for one in found} | set(cluster.depends[:, 2].tolist())
     ends = [
-        {tier: _counts_after(cluster, placement, tier) for tier in tiers}
+        {tier: _by_domain(cluster, placement, tier) for tier in tiers}
         for placement in (cluster.placement, target)
     ]
     found = [one for one in found if all(one.kept(end[one.tier]) for end in ends)]
@@ -169,75 +173,37 @@ def tied(
     Changes of tied groups come one after another, each of them in the first round in which the
     rules of its group admit it: what is exchanged counts where it is to stay.
     """
-    held = ties(cluster, target)
+    tally = Tally(cluster, target)
     blocked = np.zeros(len(by_rank), bool)
-    if not held:
+    if not tally.held:
         return previous, blocked
-    label = _components(len(cluster.partitions.group_names), held)
-    group = cluster.partitions.group[actions.partition]
+    label = _components(len(cluster.partitions.group_names), tally.held)
     of_change = np.zeros(len(by_rank), np.int64)
-    of_change[actions.change] = group
-    first = np.searchsorted(actions.change, np.arange(len(by_rank) + 1))
-    tiers = {one.tier for one in held}
-    counts = {tier: _counts_after(cluster, cluster.placement, tier) for tier in tiers}
-    previous = previous.copy()
-    own = previous.copy()
+    of_change[actions.change] = label[cluster.partitions.group[actions.partition]]
+    first = np.searchsorted(actions.change, np.arange(len(by_rank) + 1)).tolist()
+    previous, own = previous.copy(), previous
+    counts = tally.begin
     last: dict[int, int] = {}
-    done = np.ones(len(by_rank), bool)
-    bound = by_rank[label[of_change[by_rank]] >= 0]
-    done[bound] = False
-    waiting = bound.tolist()
+    done = of_change < 0
+    waiting = by_rank[~done[by_rank]].tolist()
     while waiting:
         left = []
         for c in waiting:
-            g = int(of_change[c])
-            if (own[c] >= 0 and not done[own[c]]) or not _admitted(
-                cluster, held, counts, actions, range(first[c], first[c + 1]), g
-            ):
+            then = None
+            if own[c] < 0 or done[own[c]]:
+                then = tally.after(counts, tally.effect(actions, range(first[c], first[c + 1])))
+            if then is None:
                 left.append(c)
                 continue
-            previous[c] = last.get(int(label[g]), -1)
-            last[int(label[g])] = c
+            counts = then
+            previous[c] = last.get(int(of_change[c]), -1)
+            last[int(of_change[c])] = c
             done[c] = True
         if len(left) == len(waiting):
             blocked[left] = True
             break
         waiting = left
     return previous, blocked
-
-
-def _admitted(
-    cluster: Cluster,
-    held: list[Tie],
-    counts: dict[int, NDArray[np.int64]],
-    actions: Actions,
-    change: range,
-    group: int,
-) -> bool:
-    """Whether rules admit a change; if so, count it."""
-    shifts = shifts_of(cluster, counts, actions, change)
-    for tier, where, by in shifts:
-        counts[tier][group, where] += by
-    if all(one.kept(counts[one.tier]) for one in held if group in (one.group, one.other)):
-        return True
-    for tier, where, by in shifts:
-        counts[tier][group, where] -= by
-    return False
-
-
-def shifts_of(
-    cluster: Cluster, tiers: Iterable[int], actions: Actions, rows: Iterable[int]
-) -> list[tuple[int, int, int]]:
-    """Return in which domains of some tiers actions bring one replica more, or one less."""
-    found = []
-    for tier in tiers:
-        domain = serving_domains(cluster, tier)
-        for i in rows:
-            to, origin = int(domain[actions.target[i]]), int(domain[actions.source[i]])
-            if actions.action[i] != Action.LEAD and to != origin:
-                found += [(tier, to, 1)] if to >= 0 else []
-                found += [(tier, origin, -1)] if origin >= 0 else []
-    return found
 
 
 Effect = tuple[int, list[Tie], list[tuple[int, int, int]]]
@@ -248,19 +214,26 @@ class Tally:
     """Counts of tied groups by tier, as changes leave them one after another."""
 
     def __init__(self, cluster: Cluster, target: Placement) -> None:
-        self.cluster = cluster
         self.held = ties(cluster, target)
-        self.tiers = sorted({one.tier for one in self.held})
+        self.group = cluster.partitions.group
+        tiers = sorted({one.tier for one in self.held})
+        self.domain = {tier: serving_domains(cluster, tier) for tier in tiers}
         groups = {g for one in self.held for g in (one.group, one.other) if g >= 0}
-        tables = {tier: _counts_after(cluster, cluster.placement, tier) for tier in self.tiers}
+        tables = {tier: _by_domain(cluster, cluster.placement, tier) for tier in tiers}
         self.begin: Counts = {t: {g: table[g] for g in groups} for t, table in tables.items()}
 
-    def effect(self, actions: Actions) -> Effect:
-        """Return what a change does to the counts of its group."""
-        group = int(self.cluster.partitions.group[actions.partition[0]])
+    def effect(self, actions: Actions, change: range) -> Effect:
+        """Return what the actions of a change do to the counts of its group."""
+        group = int(self.group[actions.partition[change[0]]])
         mine = [one for one in self.held if group in (one.group, one.other)]
-        rows = range(len(actions))
-        return group, mine, shifts_of(self.cluster, self.tiers, actions, rows) if mine else []
+        shifts: list[tuple[int, int, int]] = []
+        for tier, domain in self.domain.items() if mine else ():
+            for i in change:
+                to, origin = int(domain[actions.target[i]]), int(domain[actions.source[i]])
+                if actions.action[i] != Action.LEAD and to != origin:
+                    shifts += [(tier, to, 1)] if to >= 0 else []
+                    shifts += [(tier, origin, -1)] if origin >= 0 else []
+        return group, mine, shifts
 
     def after(self, counts: Counts, effect: Effect, *, checked: bool = True) -> Counts | None:
         """Return what a change makes of counts; None if it is checked and rules do not admit it."""
@@ -274,16 +247,6 @@ class Tally:
             then[tier][group][where] += by
         kept = not checked or all(one.kept(then[one.tier]) for one in mine)
         return then if kept else None
-
-
-def _counts_after(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:
-    """Count the replicas of every group that serve in each domain of a tier, (G, domains)."""
-    size = int(cluster.topology.domain_count[tier])
-    where = serving_domains(cluster, tier)[placement.node].astype(np.int64)
-    group = cluster.partitions.group[placement.owner].astype(np.int64)
-    groups = len(cluster.partitions.group_names)
-    key = (group * size + where)[where >= 0]
-    return np.bincount(key, minlength=groups * size).reshape(groups, size)
 
 
 def _components(groups: int, held: list[Tie]) -> NDArray[np.int64]:

@@ -7,7 +7,6 @@ may run one after another.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
-from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -16,10 +15,12 @@ from numpy.typing import NDArray
 from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.paths import (
+    Cost,
     Edge,
     Partition,
     State,
     actions_along,
+    cheapest,
     taken_over,
     tradable,
     ways_of,
@@ -297,9 +298,6 @@ STAGES = 2000
 Reached = tuple[int, ...]
 """Which of its stages each partition has reached."""
 
-Cost = tuple[float, int]
-"""Bytes of copies to spare nodes, and changes of leaders alone."""
-
 
 @dataclass(frozen=True, eq=False)
 class Transition:
@@ -307,7 +305,7 @@ class Transition:
 
     position: int
     after: int
-    cost: Cost
+    cost: Cost  # bytes of copies to spare nodes, and changes of leaders alone
     actions: Actions
     split: NDArray[np.bool_]
     edge: Edge | None = None
@@ -521,7 +519,7 @@ def searched(schedule: Schedule, *, free: bool, trades: bool) -> tuple[Actions, 
     counts = tally.begin
     for rows in _changes(schedule.actions, 0, len(schedule.actions)):
         if not np.isnan(schedule.timetable.start[schedule.actions.change[rows.start]]):
-            effect = tally.effect(schedule.actions.take(rows))
+            effect = tally.effect(schedule.actions, range(rows.start, rows.stop))
             counts = tally.after(counts, effect, checked=False) or counts
     way = _way(ways, claim, gift, room[touched], tally, counts)
     return None if way is None else _in_turn(schedule, chosen, [ways.transitions[t] for t in way])
@@ -569,48 +567,30 @@ def _way(
 ) -> list[int] | None:
     """Return the cheapest sequence of transitions after which all changes are done."""
     stages, transitions = ways.stages, ways.transitions
-    effects = [tally.effect(one.actions) for one in transitions]
-    begin = (0,) * len(stages)
-    nothing: Cost = (0.0, 0)
-    best = {begin: nothing}
-    came: dict[Reached, tuple[Reached, int]] = {}
-    serial = 0
-    heap = [(nothing, sum(one.left[0] for one in stages), serial, begin, free, counts)]
-    for _ in range(STATES):
-        if not heap:
-            return None
-        cost, left, _, state, room, counts = heappop(heap)
-        if left == 0:
-            return _traced(came, state)
-        if best[state] < cost:
-            continue
+    effects = [tally.effect(one.actions, range(len(one.actions))) for one in transitions]
+    reached: dict[Reached, tuple[NDArray[np.float64], Counts]] = {}
+
+    def edges(
+        state: Reached, came: tuple[Reached, int] | None
+    ) -> Iterator[tuple[Cost, Reached, int]]:
+        room, held = free, counts
+        if came is not None:
+            before, t = came
+            room, held = reached[before]
+            room = room - claim[t] + gift[t]
+            held = tally.after(held, effects[t], checked=False) or held
+        reached[state] = room, held
         able = [t for one, now in zip(stages, state, strict=True) for t in one.then[now]]
         fits = (claim[able] <= room).all(axis=1)
         for t in np.array(able, np.intp)[fits].tolist():
-            i, then = transitions[t].position, transitions[t].after
-            after = (*state[:i], then, *state[i + 1 :])
-            bytes_, leads = transitions[t].cost
-            total = cost[0] + bytes_, cost[1] + leads
-            if total < best.get(after, (np.inf, 0)):
-                tallied = tally.after(counts, effects[t])
-                if tallied is None:
-                    continue
-                best[after] = total
-                came[after] = state, t
-                serial += 1
-                less = stages[i].left[state[i]] - stages[i].left[then]
-                moved = room - claim[t] + gift[t]
-                heappush(heap, (total, left - less, serial, after, moved, tallied))
-    return None
+            if tally.after(held, effects[t]) is not None:
+                i, then = transitions[t].position, transitions[t].after
+                yield transitions[t].cost, (*state[:i], then, *state[i + 1 :]), t
 
+    def left(state: Reached) -> int:
+        return sum(one.left[now] for one, now in zip(stages, state, strict=True))
 
-def _traced(came: dict[Reached, tuple[Reached, int]], state: Reached) -> list[int]:
-    """Return the transitions that led to a state."""
-    way = []
-    while state in came:
-        state, t = came[state]
-        way.append(t)
-    return way[::-1]
+    return cheapest((0,) * len(stages), edges, left, STATES)
 
 
 def _in_turn(

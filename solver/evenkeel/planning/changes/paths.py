@@ -6,12 +6,12 @@ Uniform-cost search (Dijkstra 1959) over them finds the way of the fewest copies
 changes; where there is none, no order keeps the rules.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import chain, combinations, islice, permutations, product
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,28 +79,17 @@ def actions_along(
 ) -> Actions:
     """Return the actions of changes of some rows of the ends, in their order."""
     rows = [(row, number, *one) for number, (row, did) in enumerate(changes) for one in did]
-    (
-        row,
-        change,
-        action,
-        slot,
-        source,
-        target,
-        was,
-        role,
-        led,
-        leads,
-        next_leader,
-        next_leader_node,
-    ) = np.array(rows, np.int64).reshape(len(rows), 12).T
-    replica = transitions.replica[row, np.maximum(next_leader, 0)]
+    row, change, *columns = np.array(rows, np.int64).reshape(len(rows), len(Did._fields) + 2).T
+    of = dict(zip(Did._fields, columns, strict=True))
+    whose = transitions.replica[row, np.maximum(of["next_leader"], 0)]
     return Actions(
-        action=action.astype(np.int8), partition=transitions.partition[row],
-        replica=transitions.replica[row, slot].astype(np.int32), source=source.astype(np.int32),
-        target=target.astype(np.int32), was=was.astype(np.uint8), role=role.astype(np.uint8),
-        led=led != 0, leads=leads != 0,
-        next_leader=np.where(next_leader >= 0, replica, -1).astype(np.int32),
-        next_leader_node=next_leader_node.astype(np.int32), change=change.astype(np.int32),
+        action=of["action"].astype(np.int8), partition=transitions.partition[row],
+        replica=transitions.replica[row, of["slot"]].astype(np.int32),
+        source=of["source"].astype(np.int32), target=of["target"].astype(np.int32),
+        was=of["was"].astype(np.uint8), role=of["role"].astype(np.uint8),
+        led=of["led"] != 0, leads=of["leads"] != 0,
+        next_leader=np.where(of["next_leader"] >= 0, whose, -1).astype(np.int32),
+        next_leader_node=of["next_leader_node"].astype(np.int32), change=change.astype(np.int32),
         blocked=np.zeros(len(rows), bool), recovers=np.zeros(len(rows), bool),
         left=np.ones(len(rows)), flying=np.zeros(len(rows), bool),
     )  # fmt: skip
@@ -416,13 +405,7 @@ class Partition:
         found = []
         for s in order:
             source, target = self.node(state, s), self.node(after, s)
-            action = (
-                Action.MOVE
-                if source >= 0 and target >= 0
-                else Action.ADD
-                if target >= 0
-                else Action.DROP
-            )
+            action = Action.DROP if target < 0 else Action.ADD if source < 0 else Action.MOVE
             takes = s == leader != was
             found.append(Did(
                 Action.ROLE if s in roles else action, s, source, target, self.role_of(state, s),
@@ -467,35 +450,13 @@ class Partition:
 
     def way(self, thirds: Collection[int] = ()) -> list[Edge] | None:
         """Return the changes that lead from the beginning to the end, None if no order does."""
-        begin = self.begin
-        best = {begin: (0, 0)}
-        came: dict[State, tuple[State, Edge]] = {}
-        heap = [((0, 0), 0, begin)]
-        serial = 0
-        for _ in range(STATES):
-            if not heap:
-                return None
-            cost, _, state = heappop(heap)
-            if self.is_end(state):
-                return _joined(self._traced(came, state))
-            if best[state] < cost:
-                continue
-            for edge in self.lawful([*self.edges(state, thirds)]):
-                copies = sum(one.moves for one in edge.did)
-                total = cost[0] + copies, cost[1] + 1
-                if total < best.get(edge.after, (1 << 30, 0)):
-                    best[edge.after] = total
-                    came[edge.after] = state, edge
-                    serial += 1
-                    heappush(heap, (total, serial, edge.after))
-        return None
 
-    def _traced(self, came: dict[State, tuple[State, Edge]], state: State) -> list[Edge]:
-        way = []
-        while state in came:
-            state, edge = came[state]
-            way.append(edge)
-        return way[::-1]
+        def edges(state: State, came: object) -> Iterator[tuple[Cost, State, Edge]]:
+            for edge in self.lawful([*self.edges(state, thirds)]):
+                yield (sum(one.moves for one in edge.did), 1), edge.after, edge
+
+        found = cheapest(self.begin, edges, lambda state: not self.is_end(state), STATES)
+        return None if found is None else _joined(found)
 
     def thirds(self) -> list[int]:
         """Return the nodes on which a replica may wait: the emptiest of every kind there is."""
@@ -509,6 +470,49 @@ class Partition:
         _, first = np.unique(safety.kinds(self.row)[nodes], return_index=True)
         found: list[int] = nodes[np.sort(first)][:THIRDS].tolist()
         return found
+
+
+Cost = tuple[float, int]
+"""What counts first, and what counts among ways that are equal in that."""
+
+S = TypeVar("S", bound=Hashable)
+E = TypeVar("E")
+
+
+def cheapest(
+    begin: S,
+    edges: Callable[[S, tuple[S, E] | None], Iterable[tuple[Cost, S, E]]],
+    left: Callable[[S], int],
+    most: int,
+) -> list[E] | None:
+    """Return the edges of the cheapest way to where nothing is left; None if none was found.
+
+    ``edges`` takes a state, and the state and edge by which it was reached. At most so many states
+    are looked at; of those that cost the same the one with the least left goes first.
+    """
+    best: dict[S, Cost] = {begin: (0, 0)}
+    came: dict[S, tuple[S, E]] = {}
+    heap = [(best[begin], left(begin), 0, begin)]
+    serial = 0
+    for _ in range(most):
+        if not heap:
+            return None
+        cost, rest, _, state = heappop(heap)
+        if rest == 0:
+            way = []
+            while state in came:
+                state, edge = came[state]
+                way.append(edge)
+            return way[::-1]
+        if best[state] < cost:
+            continue
+        for more, after, edge in edges(state, came.get(state)):
+            total = cost[0] + more[0], cost[1] + more[1]
+            if total < best.get(after, (np.inf, 0)):
+                best[after], came[after] = total, (state, edge)
+                serial += 1
+                heappush(heap, (total, left(after), serial, after))
+    return None
 
 
 def _joined(way: list[Edge]) -> list[Edge]:
