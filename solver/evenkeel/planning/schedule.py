@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -532,14 +531,8 @@ class Schedule:
 COPIED, SETTLED, REMOVED = range(3)
 """Stages of a change: all copies, then who serves and who leads, then what is left behind."""
 
-Row = tuple[
-    NDArray[np.bool_], int, StepKind, NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]
-]
-"""Which actions have a step, its stage, kind, replica, source and target."""
-
-
-BLOCK = 1 << 15
-"""Changes of which the steps are laid out in one go."""
+Row = tuple[NDArray[np.bool_], int, StepKind, NDArray[np.int32], NDArray[np.int32]]
+"""Which actions have a step, its stage, kind, source and target."""
 
 
 def steps_of(
@@ -559,79 +552,30 @@ def _laid_out(
     actions: Actions, copies: Copies, split: NDArray[np.bool_], timetable: Timetable
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return steps without dependencies, and the change of each."""
-    position = np.full(len(timetable.start), -1, np.int32)
-    position[timetable.sequence] = np.arange(len(timetable.sequence), dtype=np.int32)
-    table = _rows(actions, copies, split)
-    place = position[actions.change]
-    order = np.argsort(place, kind="stable")
-    cuts = np.arange(0, len(timetable.sequence) + BLOCK, BLOCK)
-    cuts = np.searchsorted(place, cuts, sorter=order)
-    total = sum(int(np.count_nonzero(which & (place >= 0))) for which, *_ in table)
-    steps = _blank(total)
-    change = np.empty(total, np.int32)
-    done = 0
-    for low, high in pairwise(cuts.tolist()):
-        mine = order[low:high]
-        at, row = _in_order(table, mine, place[mine])
-        action = mine[at]
-        rows = slice(done, done + len(action))
-        done = rows.stop
-        change[rows] = actions.change[action]
-        steps.partition[rows] = actions.partition[action]
-        for i, (_, _, kind, replica, source, target) in enumerate(table):
-            some = np.flatnonzero(row == i)
-            here, of = some + rows.start, action[some]
-            steps.kind[here] = kind
-            steps.replica[here], steps.source[here] = replica[of], source[of]
-            steps.target[here] = target[of]
-        _time(steps, rows, action, copies, timetable, change[rows])
-    return steps, change
-
-
-def _blank(count: int) -> Steps:
-    """Return steps to be filled in."""
-
-    def ints() -> NDArray[np.int32]:
-        return np.empty(count, np.int32)
-
-    def reals() -> NDArray[np.float64]:
-        return np.empty(count)
-
-    return Steps(
-        np.empty(count, np.int8), ints(), ints(), ints(), ints(), reals(), reals(), reals(), ints(),
-        np.zeros(1, np.int64), np.zeros(0, np.int32),
-    )  # fmt: skip
-
-
-def _in_order(
-    table: list[Row], mine: NDArray[np.intp], place: NDArray[np.int32]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return steps of some actions, in order, as positions of actions and rows of the table."""
+    position = np.full(len(timetable.start), -1, np.int64)
+    position[timetable.sequence] = np.arange(len(timetable.sequence))
+    table, place = _rows(actions, copies, split), position[actions.change]
     keys = []
     for i, (which, stage, *_) in enumerate(table):
-        at = np.flatnonzero(which[mine])
-        keys.append(((place[at].astype(np.int64) * 3 + stage) * len(mine) + at) * len(table) + i)
-    key = np.sort(np.concatenate(keys))
-    return (key // len(table)) % max(len(mine), 1), key % len(table)
-
-
-def _time(
-    steps: Steps,
-    rows: slice,
-    action: NDArray[np.intp],
-    copies: Copies,
-    timetable: Timetable,
-    change: NDArray[np.int32],
-) -> None:
-    """Fill in sizes, times and waves of some steps."""
-    copied = steps.kind[rows] == StepKind.COPY
+        at = np.flatnonzero(which & (place >= 0))
+        keys.append(((place[at] * 3 + stage) * len(actions) + at) * len(table) + i)
+    key = np.concatenate(keys)
+    keys.clear()
+    key.sort()
+    action, row = key // len(table), (key % len(table)).astype(np.int8)
+    action %= max(len(actions), 1)
+    del key
+    kind = np.array([one[2] for one in table], np.int8)[row]
+    source, target = (np.stack([one[i] for one in table])[row, action] for i in (3, 4))
+    change, copied = actions.change[action], kind == StepKind.COPY
     start, finish = timetable.start[change], timetable.finish[change]
-    seconds = copies.seconds[action]
-    early = copied & (seconds < finish - start)
-    steps.start[rows] = np.where(copied, start, finish)
-    steps.finish[rows] = np.where(early, start + seconds, finish)
-    steps.size[rows] = np.where(copied, copies.size[action], 0.0)
-    steps.wave[rows] = timetable.wave[change]
+    early = copied & (copies.seconds[action] < finish - start)
+    return Steps(
+        kind, actions.partition[action], actions.replica[action], source, target,
+        size=np.where(copied, copies.size[action], 0.0), start=np.where(copied, start, finish),
+        finish=np.where(early, start + copies.seconds[action], finish),
+        wave=timetable.wave[change], first=np.zeros(1, np.int64), before=np.zeros(0, np.int32),
+    ), change  # fmt: skip
 
 
 def _rows(actions: Actions, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
@@ -642,26 +586,19 @@ def _rows(actions: Actions, copies: Copies, split: NDArray[np.bool_]) -> list[Ro
     takes = (kind == Action.LEAD) | (actions.leads & ~actions.led)
     promoted = split | (add & actions.votes)
     raised, lowered = (kind == Action.ROLE) & actions.votes, (kind == Action.ROLE) & ~actions.votes
+    stays_led = split & actions.led & actions.leads
     demoted = split | (drop & actions.votes)
     swapped = (move & ~split) | ((add | drop) & ~actions.votes)
-    k = actions.replica
     return [
-        (copies.moves, COPIED, StepKind.COPY, k, copies.source, actions.target),
-        (promoted, SETTLED, StepKind.PROMOTE, k, none, actions.target),
-        (raised, SETTLED, StepKind.PROMOTE, k, actions.source, actions.target),
-        (
-            split & actions.led & actions.leads,
-            SETTLED,
-            StepKind.LEAD,
-            k,
-            actions.source,
-            actions.target,
-        ),
-        (demoted, SETTLED, StepKind.DEMOTE, k, actions.source, none),
-        (swapped, SETTLED, StepKind.SWAP, k, actions.source, actions.target),
-        (takes, SETTLED, StepKind.LEAD, k, actions.next_leader_node, actions.target),
-        (lowered, SETTLED, StepKind.DEMOTE, k, actions.source, actions.target),
-        (move | drop, REMOVED, StepKind.REMOVE, k, actions.source, none),
+        (copies.moves, COPIED, StepKind.COPY, copies.source, actions.target),
+        (promoted, SETTLED, StepKind.PROMOTE, none, actions.target),
+        (raised, SETTLED, StepKind.PROMOTE, actions.source, actions.target),
+        (stays_led, SETTLED, StepKind.LEAD, actions.source, actions.target),
+        (demoted, SETTLED, StepKind.DEMOTE, actions.source, none),
+        (swapped, SETTLED, StepKind.SWAP, actions.source, actions.target),
+        (takes, SETTLED, StepKind.LEAD, actions.next_leader_node, actions.target),
+        (lowered, SETTLED, StepKind.DEMOTE, actions.source, actions.target),
+        (move | drop, REMOVED, StepKind.REMOVE, actions.source, none),
     ]
 
 

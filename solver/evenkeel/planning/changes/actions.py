@@ -146,54 +146,30 @@ class Action(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Actions:
-    """M actions, those of a partition together and in their order.
+    """M actions, those of a partition together and in their order."""
 
-    Parameters
-    ----------
-    act : ndarray of int8, shape (M,)
-        An ``Action``.
-    partition, replica : ndarray of int32, shape (M,)
-        Whom it concerns.
-    source, target : ndarray of int32, shape (M,)
-        Node that is left, and joined; -1 for none. What stays is on both.
-    was, role : ndarray of uint8, shape (M,)
-        Its role before and after, which are the same but where the act is to change it.
-    led : ndarray of bool, shape (M,)
-        Whether it leads before.
-    leads : ndarray of bool, shape (M,)
-        Whether it leads after.
-    next_leader : ndarray of int32, shape (M,)
-        Replica from which it takes the lead; -1 for none.
-    next_leader_node : ndarray of int32, shape (M,)
-        Where that one stands.
-    change : ndarray of int32, shape (M,)
-        Actions with the same number happen at once.
-    blocked : ndarray of bool, shape (M,)
-        Whether rules admit it in no order that was tried.
-    recovers : ndarray of bool, shape (M,)
-        Whether all that does not waits for it.
-    left : ndarray of float64, shape (M,)
-        Share of its copy that has not arrived yet.
-    flying : ndarray of bool, shape (M,)
-        Whether its copy is under way as the plan begins.
-    """
-
-    action: NDArray[np.int8]
+    action: NDArray[np.int8]  # (M,) an ``Action``
+    # partition, replica: (M,) whom it concerns
     partition: NDArray[np.int32]
     replica: NDArray[np.int32]
+    # source, target: (M,) node that is left, and joined; -1 for none. What stays is on both
     source: NDArray[np.int32]
     target: NDArray[np.int32]
+    # was, role: (M,) its role before and after, the same but where the act is to change it
     was: NDArray[np.uint8]
     role: NDArray[np.uint8]
+    # led, leads: (M,) whether it leads before, and after
     led: NDArray[np.bool_]
     leads: NDArray[np.bool_]
+    # next_leader, next_leader_node: (M,) replica from which it takes the lead, -1 for none, and
+    # where that one stands
     next_leader: NDArray[np.int32]
     next_leader_node: NDArray[np.int32]
-    change: NDArray[np.int32]
-    blocked: NDArray[np.bool_]
-    recovers: NDArray[np.bool_]
-    left: NDArray[np.float64]
-    flying: NDArray[np.bool_]
+    change: NDArray[np.int32]  # (M,) actions with the same number happen at once
+    blocked: NDArray[np.bool_]  # (M,) whether rules admit it in no order that was tried
+    recovers: NDArray[np.bool_]  # (M,) whether all that does not waits for it
+    left: NDArray[np.float64]  # (M,) share of its copy that has not arrived yet
+    flying: NDArray[np.bool_]  # (M,) whether its copy is under way as the plan begins
 
     def __len__(self) -> int:
         return len(self.action)
