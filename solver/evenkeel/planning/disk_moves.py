@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.disks import sizes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Ints32, Ints64, Reals, Rows, read_only
 
 ROUNDING = 1e-9
 """Share of a capacity that a sum of sizes may be above it."""
@@ -45,11 +44,11 @@ class DiskMoves:
     ([1, 1], [0, 1])
     """
 
-    replica: NDArray[np.int64]
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    size: NDArray[np.float64]
-    wave: NDArray[np.int32]
+    replica: Ints64
+    source: Ints32
+    target: Ints32
+    size: Reals
+    wave: Ints32
     early: int = 0
 
     def __len__(self) -> int:
@@ -61,7 +60,7 @@ class DiskMoves:
         return int(self.wave.max(initial=-1)) + 1
 
     @property
-    def blocked(self) -> NDArray[np.intp]:
+    def blocked(self) -> Rows:
         """Moves that are left out."""
         return np.flatnonzero(self.wave < 0)
 
@@ -71,7 +70,7 @@ class DiskMoves:
         return float(self.size[self.done].sum())
 
     @property
-    def done(self) -> NDArray[np.intp]:
+    def done(self) -> Rows:
         """Moves that have a wave."""
         return np.flatnonzero(self.wave >= 0)
 
@@ -135,19 +134,14 @@ def disk_moves(
 class _Waits:
     """Moves with their nodes, disks and sizes; ``wave`` is written."""
 
-    node: NDArray[np.int32]
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    size: NDArray[np.float64]
-    wave: NDArray[np.int32]
+    node: Ints32
+    source: Ints32
+    target: Ints32
+    size: Reals
+    wave: Ints32
 
     def schedule(
-        self,
-        which: NDArray[np.intp],
-        load: NDArray[np.float64],
-        room: NDArray[np.float64],
-        at_once: int | None,
-        first: int,
+        self, which: Rows, load: Reals, room: Reals, at_once: int | None, first: int
     ) -> int:
         """Give moves waves from the ``first`` on; return the number of the one after the last."""
         rest, number = which.tolist(), first

@@ -20,11 +20,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.planning.schedule import SAFE, dangers
@@ -40,11 +40,7 @@ LINKS = 8
 
 
 def last_arrival(
-    cluster: Cluster,
-    target: Placement,
-    steps: Steps,
-    alone: NDArray[np.float64],
-    exchange: NDArray[np.int32] | None,
+    cluster: Cluster, target: Placement, steps: Steps, alone: Reals, exchange: Ints32 | None
 ) -> float:
     """Return when the last copy arrives at the earliest, given how long each takes ``alone``.
 
@@ -79,14 +75,14 @@ class _Queue:
     copy is -1 may do so at once. A replica weighs what it does in its lightest role.
     """
 
-    waits: NDArray[np.intp]
-    node: NDArray[np.int32]
-    lacks: NDArray[np.float64]
-    left: NDArray[np.int32]
-    frees: NDArray[np.float64]
-    copy: NDArray[np.intp]
+    waits: Rows
+    node: Ints32
+    lacks: Reals
+    left: Ints32
+    frees: Reals
+    copy: Rows
 
-    def admitted(self, done: NDArray[np.float64]) -> NDArray[np.float64]:
+    def admitted(self, done: Reals) -> Reals:
         """Return when enough may have left for each copy, (W,), if copies are ``done (C,)``."""
         when = np.where(self.copy < 0, 0.0, done[self.copy])
         order = np.lexsort((when, self.left))
@@ -99,9 +95,7 @@ class _Queue:
         return np.where(enough >= first, when[enough], 0.0)
 
 
-def _queues(
-    cluster: Cluster, target: Placement, steps: Steps, copies: NDArray[np.intp]
-) -> Iterator[_Queue]:
+def _queues(cluster: Cluster, target: Placement, steps: Steps, copies: Rows) -> Iterator[_Queue]:
     """Yield a queue for each dimension that copies fill from their start and in which some wait."""
     placement, size = cluster.placement, cluster.partitions.load.lightest
     start, end = (PlacementCounts.of(cluster, one) for one in (placement, target))
@@ -131,7 +125,7 @@ def _queues(
 TIME_ROUNDING = 1e-9
 """What differences of times lose of a second."""
 
-Way = tuple[str, NDArray[np.integer], int | None, float | None]
+Way = tuple[str, Ints, int | None, float | None]
 """What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
 
 
@@ -147,10 +141,10 @@ class MakespanBound:
 class _Copies:
     """C copies: their rows among the steps, what limits them, and what each takes alone."""
 
-    row: NDArray[np.intp]
-    size: NDArray[np.float64]
+    row: Rows
+    size: Reals
     ways: list[Way]
-    alone: NDArray[np.float64]
+    alone: Reals
 
     @classmethod
     def of(cls, cluster: Cluster, steps: Steps, throttle: Throttle) -> "_Copies":
@@ -178,7 +172,7 @@ def makespan_bound(
     steps: Steps,
     throttle: Throttle,
     in_turn: bool,
-    exchange: NDArray[np.int32] | None = None,
+    exchange: Ints32 | None = None,
 ) -> MakespanBound:
     """Return the least time from the placement that a cluster has, until all steps are done."""
     copies = _Copies.of(cluster, steps, throttle)
@@ -195,7 +189,7 @@ def copying_bound(
     steps: Steps,
     throttle: Throttle,
     in_turn: bool,
-    exchange: NDArray[np.int32] | None = None,
+    exchange: Ints32 | None = None,
 ) -> MakespanBound:
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
@@ -209,11 +203,7 @@ def copying_bound(
 
 
 def _copying(
-    copies: _Copies,
-    steps: Steps,
-    throttle: Throttle,
-    in_turn: bool,
-    exchange: NDArray[np.int32] | None,
+    copies: _Copies, steps: Steps, throttle: Throttle, in_turn: bool, exchange: Ints32 | None
 ) -> MakespanBound:
     """Return ``copying_bound`` of copies that have been gathered."""
     row, size, alone = copies.row, copies.size, copies.alone
@@ -242,7 +232,7 @@ def _in_windows(bound: MakespanBound, throttle: Throttle) -> MakespanBound:
     return MakespanBound(seconds, bound.term)
 
 
-def _alone(size: NDArray[np.float64], ways: list[Way]) -> NDArray[np.float64]:
+def _alone(size: Reals, ways: list[Way]) -> Reals:
     """Return the seconds that each copy takes if it has all of every bandwidth to itself."""
     alone = np.zeros(len(size))
     for _, where, _, width in ways:
@@ -251,12 +241,7 @@ def _alone(size: NDArray[np.float64], ways: list[Way]) -> NDArray[np.float64]:
     return alone
 
 
-def _by_exchange(
-    exchange: NDArray[np.int32],
-    size: NDArray[np.float64],
-    alone: NDArray[np.float64],
-    nodes: list[Way],
-) -> float:
+def _by_exchange(exchange: Ints32, size: Reals, alone: Reals, nodes: list[Way]) -> float:
     """Return the least time for exchanges that hold nodes for themselves."""
     number, piece = np.unique(exchange, return_inverse=True)
     if len(number) == len(exchange):
@@ -275,7 +260,7 @@ def _by_exchange(
     return heaviest_clique(Pieces.of(shortest[which], mine, np.concatenate(places)))
 
 
-def _by_slots(where: NDArray[np.integer], alone: NDArray[np.float64], slots: int) -> float:
+def _by_slots(where: Ints, alone: Reals, slots: int) -> float:
     """Return the least time for copies of which each place has so many at once."""
     count = np.bincount(where + 1)[1:]
     work = np.bincount(where + 1, alone)[1:]
@@ -300,26 +285,24 @@ WORK = 2_000_000
 class Pieces:
     """K pieces of work; row by row, ascending, which holds which place, each pair once."""
 
-    seconds: NDArray[np.float64]  # (K,) how long each takes
+    seconds: Reals  # (K,) how long each takes
     # piece, place: who holds what
-    piece: NDArray[np.int64]
-    place: NDArray[np.int64]
+    piece: Ints64
+    place: Ints64
 
     @classmethod
-    def of(
-        cls, seconds: NDArray[np.float64], piece: NDArray[np.int64], place: NDArray[np.int64]
-    ) -> "Pieces":
+    def of(cls, seconds: Reals, piece: Ints64, place: Ints64) -> "Pieces":
         """Number places from 0 on, and leave out what is there twice."""
         distinct, place = np.unique(place, return_inverse=True)
         row = np.unique(piece * max(len(distinct), 1) + place)
         return cls(seconds, *np.divmod(row, max(len(distinct), 1)))
 
-    def loads(self, some: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def loads(self, some: Flags) -> Reals:
         """Return the seconds that some of the pieces hold each place."""
         seconds = np.where(some, self.seconds, 0.0)
         return np.asarray(np.bincount(self.place, seconds[self.piece]), np.float64)
 
-    def sharing(self, one: int) -> NDArray[np.bool_]:
+    def sharing(self, one: int) -> Flags:
         """Return which pieces share a place with one of them, (K,)."""
         own = self.place[slice(*np.searchsorted(self.piece, [one, one + 1]))]
         found = np.zeros(len(self.seconds), bool)
@@ -344,13 +327,13 @@ def heaviest_clique(pieces: Pieces) -> float:
     return max(_grown(pieces, some) for some in starts)
 
 
-def _holders(pieces: Pieces, places: NDArray[np.intp], least: int) -> NDArray[np.bool_]:
+def _holders(pieces: Pieces, places: Rows, least: int) -> Flags:
     """Return the pieces that hold so many of some places, (K,)."""
     inside = pieces.piece[np.isin(pieces.place, places)]
     return np.asarray(np.bincount(inside, minlength=len(pieces.seconds)) >= least)
 
 
-def _threes(pieces: Pieces, busy: NDArray[np.intp]) -> list[tuple[int, int, int]]:
+def _threes(pieces: Pieces, busy: Rows) -> list[tuple[int, int, int]]:
     """Return the three of some places of which pieces that hold two last longest, some of those."""
     count = len(busy)
     column = np.full(int(pieces.place.max()) + 1, -1)
@@ -370,7 +353,7 @@ def _threes(pieces: Pieces, busy: NDArray[np.intp]) -> list[tuple[int, int, int]
     return [(int(a[i]), int(b[i]), int(c[i])) for i in best]
 
 
-def _grown(pieces: Pieces, some: NDArray[np.bool_]) -> float:
+def _grown(pieces: Pieces, some: Flags) -> float:
     """Return the seconds of a clique to which pieces have been added for as long as that helps."""
     seconds = pieces.seconds
     total = float(seconds[some].sum())
@@ -528,7 +511,7 @@ class Waits:
         return ""
 
     @cached_property
-    def _lacking(self) -> NDArray[np.bool_]:
+    def _lacking(self) -> Flags:
         """Partitions that lack live replicas as the plan begins, (P,)."""
         return dangers(self.plan.cluster) < SAFE
 
@@ -549,26 +532,22 @@ class Waits:
             yield False, f"the rule of group {cluster.partitions.group_names[int(group[0])]}"
 
     @cached_property
-    def _began(self) -> NDArray[np.float64]:
+    def _began(self) -> Reals:
         """When the change of each step begins, (S,)."""
         return self._of_change(self.steps.start, np.minimum, np.inf)
 
     @cached_property
-    def _ended(self) -> NDArray[np.float64]:
+    def _ended(self) -> Reals:
         """When the change of each step ends, (S,)."""
         return self._of_change(self.steps.finish, np.maximum, -np.inf)
 
-    def _of_change(
-        self, values: NDArray[np.float64], best: np.ufunc, empty: float
-    ) -> NDArray[np.float64]:
+    def _of_change(self, values: Reals, best: np.ufunc, empty: float) -> Reals:
         number = np.unique(self.plan.change, return_inverse=True)[1]
         found = np.full(int(number.max(initial=-1)) + 1, empty)
         best.at(found, number, values)
         return found[number]
 
-    def _rooms(
-        self, step: int, mine: NDArray[np.intp], theirs: NDArray[np.intp]
-    ) -> Iterator[Reason]:
+    def _rooms(self, step: int, mine: Rows, theirs: Rows) -> Iterator[Reason]:
         """Yield the nodes and domains that the earlier change leaves and this one joins."""
         steps, cluster = self.steps, self.plan.cluster
         joins = mine[np.isin(steps.kind[mine], JOINS)]
@@ -588,15 +567,15 @@ class Waits:
                     name = cluster.topology.domain_name(row, d)
                     yield bool(short), f"room in {tier} {name}{_in(short)}"
 
-    def _node_limit(self, node: int) -> NDArray[np.float64]:
+    def _node_limit(self, node: int) -> Reals:
         """Return what a node may carry, the number of replicas last, (D + 1,)."""
         nodes = self.plan.cluster.nodes
         most = nodes.max_replicas[node]
         return np.append(nodes.capacity[node], np.inf if most < 0 else most)
 
     def _short(
-        self, step: int, theirs: NDArray[np.intp], nodes: NDArray[np.intp],
-        limit: NDArray[np.float64],
+        self, step: int, theirs: Rows, nodes: Rows,
+        limit: Reals,
     ) -> list[str]:  # fmt: skip
         """Return the dimensions in which there would be no room had the earlier change not ended.
 
@@ -615,12 +594,12 @@ class Waits:
         names = (*cluster.dimensions, "number of replicas")
         return [names[d] for d in np.flatnonzero(over).tolist()]
 
-    def _carried(self, placement: Placement, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _carried(self, placement: Placement, nodes: Rows) -> Reals:
         counts = PlacementCounts.of(self.plan.cluster, placement)
         loads = counts.loads[nodes].sum(0)
         return np.append(loads, float(counts.replicas[nodes].sum()))
 
-    def _effects(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _effects(self, nodes: Rows) -> tuple[Reals, Reals]:
         """Return what each step brings to some nodes, and what it takes off them, (S, D + 1)."""
         steps, cluster = self.steps, self.plan.cluster
         load = cluster.partitions.load
@@ -643,61 +622,50 @@ class Waits:
         takes[recast, -1] = gives[recast, -1] = 0.0
         return takes, gives
 
-    def _slots(
-        self, step: int, mine: NDArray[np.intp], theirs: NDArray[np.intp]
-    ) -> Iterator[Reason]:
+    def _slots(self, step: int, mine: Rows, theirs: Rows) -> Iterator[Reason]:
         """Yield the throttles under which copies of both changes fall."""
-        plan, steps = self.plan, self.steps
-        throttle, cluster = plan.throttle, plan.cluster
+        steps, throttle, cluster = self.steps, self.plan.throttle, self.plan.cluster
         copies = steps.kind == StepKind.COPY
         mine, theirs = mine[copies[mine]], theirs[copies[theirs]]
         if not (len(mine) and len(theirs)):
             return
-        now = steps.start[step]
+        now, topology = steps.start[step], cluster.topology
         flying = copies & (steps.start <= now) & (now < steps.finish)
-        names = cluster.nodes.names
-        for way, end, most in (
-            ("into", steps.target, throttle.node_in), ("out of", steps.source, throttle.node_out),
-        ):  # fmt: skip
-            for n in np.intersect1d(end[mine], end[theirs]).tolist():
-                if n >= 0 and most is not None:
-                    full = int((flying & (end == n)).sum()) >= most
-                    yield full, f"throttle of {most} {_copies(most)} {way} {names[n]}"
-                if n >= 0 and throttle.node_bandwidth is not None:
-                    yield True, f"bandwidth {way} {names[n]}"
-        yield from self._domain_slots(flying, mine, theirs)
-        if throttle.copies is not None:
-            full = int(flying.sum()) >= throttle.copies
-            yield full, f"throttle of {throttle.copies} {_copies(throttle.copies)} in all"
 
-    def _domain_slots(
-        self, flying: NDArray[np.bool_], mine: NDArray[np.intp], theirs: NDArray[np.intp]
-    ) -> Iterator[Reason]:
-        """Yield the throttles of domains that copies of both changes enter, or leave."""
-        steps, topology = self.steps, self.plan.cluster.topology
-        throttle = self.plan.throttle
-        for way, end, limits in (
-            ("into", steps.target, throttle.domain_in),
-            ("out of", steps.source, throttle.domain_out),
-        ):  # fmt: skip
-            for tier, most in limits.items():
+        def shared(where: Ints) -> list[int]:
+            found: list[int] = np.intersect1d(where[mine], where[theirs]).tolist()
+            return [one for one in found if one >= 0]
+
+        def held(most: int, under_way: Flags, place: str) -> Reason:
+            noun = "copy" if most == 1 else "copies"
+            return int(under_way.sum()) >= most, f"throttle of {most} {noun} {place}"
+
+        ends = (
+            ("into", steps.target, throttle.node_in, throttle.domain_in),
+            ("out of", steps.source, throttle.node_out, throttle.domain_out),
+        )
+        for way, end, most, _ in ends:
+            for n in shared(end):
+                name = f"{way} {cluster.nodes.names[n]}"
+                if most is not None:
+                    yield held(most, flying & (end == n), name)
+                if throttle.node_bandwidth is not None:
+                    yield True, f"bandwidth {name}"
+        for way, end, _, limits in ends:
+            for tier, count in limits.items():
                 row = topology.tier_index(tier)
                 domain = np.append(topology.domain[row], -1)
                 crosses = domain[steps.target] != domain[steps.source]
                 where = np.where(crosses, domain[end], -1)
-                for d in np.intersect1d(where[mine], where[theirs]).tolist():
-                    if d >= 0:
-                        full = int((flying & (where == d)).sum()) >= most
-                        name = f"{tier} {topology.domain_name(row, d)}"
-                        yield full, f"throttle of {most} {_copies(most)} {way} {name}"
+                for d in shared(where):
+                    name = f"{way} {tier} {topology.domain_name(row, d)}"
+                    yield held(count, flying & (where == d), name)
+        if throttle.copies is not None:
+            yield held(throttle.copies, flying, "in all")
 
 
 def _in(dimensions: list[str]) -> str:
     return f" in {', '.join(dimensions)}" if dimensions else ""
-
-
-def _copies(count: int) -> str:
-    return "copy" if count == 1 else "copies"
 
 
 class PlanRow(NamedTuple):
@@ -745,7 +713,7 @@ class PlanRow(NamedTuple):
     finish: float
 
 
-def rows_of(plan: "Plan", which: NDArray[np.integer]) -> list[PlanRow]:
+def rows_of(plan: "Plan", which: Ints) -> list[PlanRow]:
     """Return some steps with names, in the order asked for."""
     steps, nodes = plan.steps, plan.cluster.nodes.names
     partitions, first = plan.cluster.partitions.names, plan.cluster.placement.first
@@ -785,12 +753,12 @@ def losses_in_words(plan: "Plan") -> str:
     return text
 
 
-def wave_numbers(plan: "Plan") -> NDArray[np.int64]:
+def wave_numbers(plan: "Plan") -> Ints64:
     """Return the number of each step's wave as people count, from 1 on, (S,)."""
     return np.searchsorted(np.unique(plan.steps.wave), plan.steps.wave) + 1
 
 
-def seconds_by_wave(plan: "Plan", waves: Sequence[NDArray[np.intp]] | None = None) -> list[float]:
+def seconds_by_wave(plan: "Plan", waves: Sequence[Rows] | None = None) -> list[float]:
     """Return how long each wave takes at least, since all of it ends before the next begins.
 
     ``waves`` are the steps of each; the plan's own without them. Windows are left out of account.
@@ -812,7 +780,7 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[NDArray[np.intp]] | None = Non
     return found
 
 
-def short_until(plan: "Plan") -> NDArray[np.float64]:
+def short_until(plan: "Plan") -> Reals:
     """Return when each partition has as many live replicas as are wanted, (P,); inf for never."""
     cluster, steps = plan.cluster, plan.steps
     live = np.append(cluster.nodes.serves, False)

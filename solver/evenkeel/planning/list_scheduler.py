@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals
 from evenkeel.planning.changes.actions import Actions
 from evenkeel_kernels.planning.schedule import Changes, run_schedule
 from evenkeel_kernels.planning.schedule import Schedule as KernelSchedule
 
-Charges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+Charges = tuple[Ints32, Ints32, Reals]
 """Resource, change and amount, row by row."""
 
 
@@ -18,13 +18,13 @@ class Resources:
     """Collects what is finite, and what each of ``changes`` changes claims and gives back."""
 
     changes: int
-    free: list[NDArray[np.float64]] = field(default_factory=list)
+    free: list[Reals] = field(default_factory=list)
     kinds: list[tuple[str, int, int]] = field(default_factory=list)
     claims: list[Charges] = field(default_factory=list)
     gifts: list[Charges] = field(default_factory=list)
     size: int = 0
 
-    def add(self, name: str, free: NDArray[np.float64]) -> int:
+    def add(self, name: str, free: Reals) -> int:
         """Add resources by the row, all of one kind; return the index of the first."""
         base = self.size
         flat = np.ascontiguousarray(free, np.float64).reshape(-1)
@@ -33,35 +33,20 @@ class Resources:
         self.size += len(flat)
         return base
 
-    def claim(
-        self,
-        resource: NDArray[np.integer],
-        change: NDArray[np.integer],
-        amount: NDArray[np.float64],
-    ) -> None:
+    def claim(self, resource: Ints, change: Ints, amount: Reals) -> None:
         """Let changes take from resources as they start."""
         self.claims.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
-    def give(
-        self,
-        resource: NDArray[np.integer],
-        change: NDArray[np.integer],
-        amount: NDArray[np.float64],
-    ) -> None:
+    def give(self, resource: Ints, change: Ints, amount: Reals) -> None:
         """Let changes give back to resources as they finish."""
         self.gifts.append((resource.astype(np.int32), change.astype(np.int32), amount))
 
-    def borrow(
-        self,
-        resource: NDArray[np.integer],
-        change: NDArray[np.integer],
-        amount: NDArray[np.float64],
-    ) -> None:
+    def borrow(self, resource: Ints, change: Ints, amount: Reals) -> None:
         """Let changes hold resources while they last."""
         self.claim(resource, change, amount)
         self.give(resource, change, amount)
 
-    def keep(self, change: NDArray[np.integer]) -> None:
+    def keep(self, change: Ints) -> None:
         """Let the change before each of some, which takes no time, hold what they will claim."""
         kept = np.zeros(self.changes, bool)
         kept[change] = True
@@ -71,9 +56,7 @@ class Resources:
             rows = rows[amount[rows] <= free[resource[rows]]]
             self.borrow(resource[rows], of[rows] - 1, amount[rows])
 
-    def rows(
-        self, charges: list[Charges]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    def rows(self, charges: list[Charges]) -> tuple[Ints64, Ints32, Reals]:
         """Return charges by change: where each one's begin, the resources, and the amounts."""
         if not charges:
             return np.zeros(self.changes + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
@@ -119,17 +102,17 @@ class Timetable:
     """When each of C changes starts, in which order, and after which others."""
 
     # start, finish: (C,) seconds; NaN where it never starts
-    start: NDArray[np.float64]
-    finish: NDArray[np.float64]
-    wave: NDArray[np.int32]  # (C,) longest chain of dependencies that leads to it
-    sequence: NDArray[np.int32]  # (S,) changes in the order in which they start
-    lacks: NDArray[np.int32]  # (C,) resource that each waited for last, -1 none
-    free: NDArray[np.float64]  # (Q,) room that is left in the end
+    start: Reals
+    finish: Reals
+    wave: Ints32  # (C,) longest chain of dependencies that leads to it
+    sequence: Ints32  # (S,) changes in the order in which they start
+    lacks: Ints32  # (C,) resource that each waited for last, -1 none
+    free: Reals  # (Q,) room that is left in the end
     # giver, taker: (A,) the taker starts when the giver has finished
-    giver: NDArray[np.int32]
-    taker: NDArray[np.int32]
-    gift_first: NDArray[np.int64]  # (C + 1,)
-    gift_on: NDArray[np.int32]  # (G,) resources to which each change gives back
+    giver: Ints32
+    taker: Ints32
+    gift_first: Ints64  # (C + 1,)
+    gift_on: Ints32  # (G,) resources to which each change gives back
     # what it was to heed, if anything, so as to end soon
     squeaky_wheel: "SqueakyWheel | None" = None
 
@@ -138,19 +121,19 @@ class Timetable:
 class SqueakyWheel:
     """What a shorter schedule has to heed, and the least seconds that one takes."""
 
-    fixed: NDArray[np.int64]  # (C,) class that no change leaves: all of a lower one go first
+    fixed: Ints64  # (C,) class that no change leaves: all of a lower one go first
     # (C,) class that should end as soon as it can, the lower the sooner; 0 is the first
-    rank: NDArray[np.int64]
+    rank: Ints64
     least: float  # what is not above this is short enough
 
-    def completions(self, finish: NDArray[np.float64]) -> NDArray[np.float64]:
+    def completions(self, finish: Reals) -> Reals:
         """Return when each class, and all before it, has ended, (classes,)."""
         last = np.zeros(int(self.rank.max(initial=0)) + 1)
         np.maximum.at(last, self.rank, finish)
         return np.maximum.accumulate(last)
 
     @staticmethod
-    def worth(completions: NDArray[np.float64]) -> float:
+    def worth(completions: Reals) -> float:
         """Return what the ends of classes amount to, the less the better."""
         return float(completions[-1] + EARLY * completions[:-1].sum())
 
@@ -158,8 +141,8 @@ class SqueakyWheel:
 def _shortened(
     changes: Changes,
     made: KernelSchedule,
-    free: NDArray[np.float64],
-    by_rank: NDArray[np.int32],
+    free: Reals,
+    by_rank: Ints32,
     squeaky_wheel: SqueakyWheel,
 ) -> KernelSchedule:
     """Return the best schedule that is found from the one made, or from the longest chains first.
@@ -187,7 +170,7 @@ def _shortened(
     )
 
 
-def _tails(changes: Changes) -> NDArray[np.float64]:
+def _tails(changes: Changes) -> Reals:
     """Return the seconds of each change and of all that follow it in its partition, (C,)."""
     tails = changes.duration.copy()
     for c in np.flatnonzero(changes.previous >= 0)[::-1].tolist():
@@ -195,9 +178,7 @@ def _tails(changes: Changes) -> NDArray[np.float64]:
     return tails
 
 
-def _in_order(
-    changes: Changes, free: NDArray[np.float64], order: NDArray[np.int32]
-) -> KernelSchedule:
+def _in_order(changes: Changes, free: Reals, order: Ints32) -> KernelSchedule:
     """Return the schedule of changes that go in an order where they can."""
     again = changes._replace(rank=rank_in(order))
     made = fresh(again, free)
@@ -208,8 +189,8 @@ def _in_order(
 def _moved_up(
     changes: Changes,
     made: KernelSchedule,
-    free: NDArray[np.float64],
-    by_rank: NDArray[np.int32],
+    free: Reals,
+    by_rank: Ints32,
     squeaky_wheel: SqueakyWheel,
 ) -> KernelSchedule:
     """Return the best of some schedules in each of which what was late before comes earlier.
@@ -250,7 +231,7 @@ def _moved_up(
     return best
 
 
-def chained(actions: Actions, changes: int) -> NDArray[np.int32]:
+def chained(actions: Actions, changes: int) -> Ints32:
     """Return the change of the same partition before each one, (C,); -1 for none."""
     previous = np.full(changes, -1, np.int32)
     new = np.flatnonzero((np.diff(actions.change) > 0) & (np.diff(actions.partition) == 0)) + 1
@@ -258,19 +239,14 @@ def chained(actions: Actions, changes: int) -> NDArray[np.int32]:
     return previous
 
 
-def rank_in(order: NDArray[np.int32]) -> NDArray[np.int32]:
+def rank_in(order: Ints32) -> Ints32:
     """Return the place of each change in an order of all, (C,)."""
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     return rank
 
 
-def changes_of(
-    resources: Resources,
-    duration: NDArray[np.float64],
-    by_rank: NDArray[np.int32],
-    previous: NDArray[np.int32],
-) -> Changes:
+def changes_of(resources: Resources, duration: Reals, by_rank: Ints32, previous: Ints32) -> Changes:
     """Return what the kernel reads."""
     following = np.full(len(previous), -1, np.int32)
     led = np.flatnonzero(previous >= 0)
@@ -281,11 +257,11 @@ def changes_of(
     )  # fmt: skip
 
 
-def fresh(changes: Changes, free: NDArray[np.float64]) -> KernelSchedule:
+def fresh(changes: Changes, free: Reals) -> KernelSchedule:
     """Return a schedule in which nothing has started."""
     count, resources, gifts = len(changes.duration), len(free), len(changes.return_on)
 
-    def none(size: int) -> NDArray[np.int32]:
+    def none(size: int) -> Ints32:
         return np.full(size, -1, np.int32)
 
     owing = np.flatnonzero(free < 0.0)
@@ -307,10 +283,10 @@ def fresh(changes: Changes, free: NDArray[np.float64]) -> KernelSchedule:
 
 def list_schedule(
     resources: Resources,
-    duration: NDArray[np.float64],
-    by_rank: NDArray[np.int32],
-    previous: NDArray[np.int32],
-    held_back: NDArray[np.bool_],
+    duration: Reals,
+    by_rank: Ints32,
+    previous: Ints32,
+    held_back: Flags,
     squeaky_wheel: SqueakyWheel | None = None,
 ) -> Timetable:
     """Return when each change starts, some being ``held_back``; what they claim is used up."""

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import Disks, lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import reassigned
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Ints, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.transition_table import check_target
@@ -146,9 +145,7 @@ class _Routes:
         return [[int(before[k]), *self.stops.get(k, ()), int(wanted[k])] for k in slots]
 
 
-def _placed_anew(
-    faults: FaultList, routes: _Routes, now: Placement, rows: NDArray[np.int32]
-) -> Placement:
+def _placed_anew(faults: FaultList, routes: _Routes, now: Placement, rows: Ints32) -> Placement:
     """Return what is observed in the slots of a plan, some rows being placed anew."""
     start = routes.start
     node, flags = start.node.copy(), start.flags.copy()
@@ -245,8 +242,8 @@ Arrived = Mapping[tuple[str, str], float]
 class Flights:
     """The nodes that K replicas are on or on their way to, and the share that is still to come."""
 
-    node: NDArray[np.int32]
-    coming: NDArray[np.float64]
+    node: Ints32
+    coming: Reals
 
     @classmethod
     def of(cls, cluster: Cluster, now: Placement, arrived: Arrived | None) -> "Flights":
@@ -271,9 +268,7 @@ class Flights:
         faults.raise_if_any()
         return cls(now.node, coming)
 
-    def left(
-        self, replica: NDArray[np.integer], target: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def left(self, replica: Ints, target: Ints) -> Reals:
         """Return the share of copies of replicas to nodes that has not arrived yet."""
         return np.where(self.node[replica] == target, self.coming[replica], 1.0)
 
@@ -325,7 +320,7 @@ class Settled:
     flights: Flights
     cancelled: tuple[Cancelled, ...]  # those that are no use
 
-    def forgotten(self, steps: Steps) -> NDArray[np.intp]:
+    def forgotten(self, steps: Steps) -> Rows:
         """Return the replicas whose copies are under way though no step goes on with them."""
         coming = self.flights.node != self.begin.node
         copies = np.flatnonzero(steps.kind == StepKind.COPY)
@@ -333,7 +328,7 @@ class Settled:
         coming[steps.replica[on]] = False
         return np.flatnonzero(coming)
 
-    def without(self, replicas: NDArray[np.intp], cluster: Cluster) -> "Settled":
+    def without(self, replicas: Rows, cluster: Cluster) -> "Settled":
         """Return the state in which copies of some replicas are cancelled, itself if of none."""
         if len(replicas) == 0:
             return self
@@ -408,7 +403,7 @@ def settled(
     return Settled(begin, Flights(read_only(node), read_only(left)), tuple(cancelled))
 
 
-def _first_copies(steps: Steps | None, now: Placement) -> NDArray[np.int32]:
+def _first_copies(steps: Steps | None, now: Placement) -> Ints32:
     """Return where some steps copy each replica first, (K,); -1 where they do not."""
     found = np.full(len(now.node), -1, np.int32)
     if steps is not None:
@@ -417,9 +412,7 @@ def _first_copies(steps: Steps | None, now: Placement) -> NDArray[np.int32]:
     return found
 
 
-def _homes(
-    start: Placement, steps: Steps, replicas: NDArray[np.intp], node: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _homes(start: Placement, steps: Steps, replicas: Rows, node: Ints32) -> Ints32:
     """Return where replicas, (K,), were before they were copied to their nodes."""
     home = start.node.copy()
     copies = np.flatnonzero(steps.kind == StepKind.COPY)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.loads import utilisation
@@ -15,11 +14,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.frames import (
-    Backend,
-    Frame,
-)
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
+from evenkeel.model.reading.frames import Backend, Frame
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.model.reading.selection import partition_index
@@ -81,12 +77,12 @@ class Progress:
     """
 
     plan: "Plan"
-    done: NDArray[np.bool_]
-    under_way: NDArray[np.bool_]
+    done: Flags
+    under_way: Flags
     astray: tuple[str, ...]
     elapsed: float | None = None
-    left_of: NDArray[np.float64] | None = None
-    alive: NDArray[np.bool_] | None = None
+    left_of: Reals | None = None
+    alive: Flags | None = None
     disk_moves_left: int = 0
 
     @property
@@ -100,13 +96,13 @@ class Progress:
         return float((self.plan.steps.size * (1.0 - self._open)).sum())
 
     @cached_property
-    def _open(self) -> NDArray[np.float64]:
+    def _open(self) -> Reals:
         """Share of each step that is still to be done, (S,)."""
         whole = np.ones(len(self.done)) if self.left_of is None else self.left_of
         return np.where(self.done, 0.0, np.where(self.under_way, whole, 1.0))
 
     @cached_property
-    def ready(self) -> NDArray[np.intp]:
+    def ready(self) -> Rows:
         """Steps that wait for nothing any more and have not begun; none to a node that died."""
         steps = self.plan.steps
         later = np.repeat(np.arange(len(steps)), np.diff(steps.first))
@@ -187,11 +183,7 @@ class Progress:
 
 
 def progress_of(
-    plan: "Plan",
-    observed: Placement,
-    elapsed: float | None,
-    flights: Flights,
-    alive: NDArray[np.bool_],
+    plan: "Plan", observed: Placement, elapsed: float | None, flights: Flights, alive: Flags
 ) -> Progress:
     """Return which steps are done, judged by replicas, leaders and live nodes."""
     steps, first = plan.steps, plan.cluster.placement.first
@@ -237,7 +229,7 @@ def progress_of(
     return Progress(plan, done, under_way, astray, elapsed, left_of, alive, left_inside)
 
 
-def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:
+def _hops(plan: "Plan", copies: Rows) -> Ints64:
     """Return how many copies of its replica have begun up to each step, itself included, (S,)."""
     steps = plan.steps
     began = np.zeros(len(steps), np.int64)
@@ -251,7 +243,7 @@ def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:
     return hop
 
 
-def _settle_leads(plan: "Plan", observed: Placement, done: NDArray[np.bool_]) -> None:
+def _settle_leads(plan: "Plan", observed: Placement, done: Flags) -> None:
     """Mark which changes of leader are done: those of changes that are, and those that show."""
     steps = plan.steps
     leads = np.flatnonzero(steps.kind == StepKind.LEAD)
@@ -303,9 +295,9 @@ class Curve:
     1.0
     """
 
-    bytes: NDArray[np.float64]
-    over: NDArray[np.float64]
-    excess: NDArray[np.float64]
+    bytes: Reals
+    over: Reals
+    excess: Reals
 
     def __repr__(self) -> str:
         return (
@@ -320,7 +312,7 @@ class Curve:
         return float((np.diff(self.bytes) * self.over[:-1]).sum())
 
 
-def curve_of(cluster: Cluster, target: Placement, steps: Steps, change: NDArray[np.int32]) -> Curve:
+def curve_of(cluster: Cluster, target: Placement, steps: Steps, change: Ints32) -> Curve:
     """Follow the loads of nodes from change to change."""
     node, amount, of = _shifts(cluster, target, steps)
     rank = np.cumsum(np.diff(change, prepend=change[:1]) != 0)
@@ -343,15 +335,13 @@ def curve_of(cluster: Cluster, target: Placement, steps: Steps, change: NDArray[
     return Curve(np.append(0.0, np.cumsum(each)), over, excess)
 
 
-def _shifts(
-    cluster: Cluster, target: Placement, steps: Steps
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]:
+def _shifts(cluster: Cluster, target: Placement, steps: Steps) -> tuple[Ints32, Reals, Rows]:
     """Return nodes that become fuller or emptier, by how much, (E, D), and through which step."""
     load, kind = cluster.partitions.load, steps.kind
     light = roles_of(cluster.placement, steps, target) == Role.NON_VOTER
     own = np.where(light[:, None], load.non_voter[steps.partition], load.voter[steps.partition])
     extra = load.leader[steps.partition] - load.voter[steps.partition]
-    parts: list[tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.intp]]] = []
+    parts: list[tuple[Ints32, Reals, Rows]] = []
     recast = np.flatnonzero(steps.in_place)
     if len(recast):
         of = steps.partition[recast]
@@ -369,15 +359,15 @@ def _shifts(
 
 
 def _above(
-    load: NDArray[np.float64],
-    capacity: NDArray[np.float64],
+    load: Reals,
+    capacity: Reals,
     limit: float,
-    able: NDArray[np.bool_],
-    node: NDArray[np.int32],
-    amount: NDArray[np.float64],
-    position: NDArray[np.intp],
+    able: Flags,
+    node: Ints32,
+    amount: Reals,
+    position: Rows,
     count: int,
-) -> NDArray[np.float64]:
+) -> Reals:
     """Return by how much nodes are above a utilisation before any change, and after each."""
     some = np.flatnonzero(able[node])
     some = some[np.lexsort((position[some], node[some]))]
@@ -448,12 +438,12 @@ class Plan(Reported, Shown):
     steps: Steps
     throttle: Throttle
     protocol: Protocol
-    change: NDArray[np.int32]
+    change: Ints32
     blocked: tuple[Blocked, ...] = ()
     towards: Placement | None = None
     cancelled: tuple[Cancelled, ...] = ()
     undeclared: bool = False
-    in_flight: NDArray[np.int32] | None = None
+    in_flight: Ints32 | None = None
     goals: Goals | Cost | None = None
 
     def __len__(self) -> int:
@@ -508,7 +498,7 @@ class Plan(Reported, Shown):
         return makespan_bound(*given, not whole, exchange)
 
     @cached_property
-    def waves(self) -> tuple[NDArray[np.intp], ...]:
+    def waves(self) -> tuple[Rows, ...]:
         """The steps of each wave, ascending: those of a move are in one wave, in their order."""
         if len(self) == 0:
             return ()
@@ -823,7 +813,7 @@ class Plan(Reported, Shown):
         """
         return Table.of_records(PlanRow, self.rows()).frame(backend)
 
-    def rows_of(self, which: NDArray[np.integer]) -> list[PlanRow]:
+    def rows_of(self, which: Ints) -> list[PlanRow]:
         """Return some steps with names.
 
         Parameters

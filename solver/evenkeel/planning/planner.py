@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
+from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.actions import (
     Action,
@@ -146,9 +146,9 @@ class _Aim(NamedTuple):
     """
 
     target: Placement
-    lost: NDArray[np.bool_]
-    waits: NDArray[np.bool_]
-    unreplaced: NDArray[np.bool_]
+    lost: Flags
+    waits: Flags
+    unreplaced: Flags
     transitions: TransitionTable
     free: bool
     bound: Placement | None
@@ -216,7 +216,7 @@ def _with_disks(plan: Plan, wanted: Placement) -> Plan:
     return plan if disk is None else replace(plan, target=replace(plan.target, disk=disk))
 
 
-def _lying(placement: Placement, first: Placement, other: Placement) -> NDArray[np.int32] | None:
+def _lying(placement: Placement, first: Placement, other: Placement) -> Ints32 | None:
     """Return the disks that replicas have in the first of two placements that has one for them."""
     disk, rest = lying(placement, first), lying(placement, other)
     if disk is None or rest is None:
@@ -321,7 +321,7 @@ def _ordered(schedule: Schedule, flights: Flights | None, *, trades: bool) -> Sc
 def _actions_anew(
     schedule: Schedule,
     flights: Flights | None,
-    unfit: NDArray[np.bool_] | None = None,
+    unfit: Flags | None = None,
     full: Collection[tuple[int, int]] = (),
 ) -> Actions:
     """Return the actions of what a schedule changes, without some leaders and third nodes."""
@@ -545,7 +545,7 @@ def interleaved(schedule: Schedule) -> Schedule:
     return schedule if len(found.stuck) or found.worth >= schedule.worth else found
 
 
-def _free(schedule: Schedule) -> NDArray[np.int32]:
+def _free(schedule: Schedule) -> Ints32:
     """Return the partitions of which several changes copy, and that may take another order."""
     actions, cluster = schedule.actions, schedule.cluster
     kept = (cluster.placement.flags[actions.replica] & Flag.INCOMING) != 0
@@ -560,7 +560,7 @@ def _free(schedule: Schedule) -> NDArray[np.int32]:
     return np.setdiff1d(several, actions.partition[kept]).astype(np.int32)
 
 
-def _reordered(schedule: Schedule, free: NDArray[np.int32], begins: NDArray[np.float64]) -> Actions:
+def _reordered(schedule: Schedule, free: Ints32, begins: Reals) -> Actions:
     """Return actions in which slots of free partitions change in the order of their start times.
 
     Where rules do not admit that it is the next to it that they do, if leaders move as often.
@@ -581,9 +581,7 @@ def _reordered(schedule: Schedule, free: NDArray[np.int32], begins: NDArray[np.f
     return actions.with_others(made, made.partition)
 
 
-def _slots_by_begin(
-    transitions: TransitionTable, actions: Actions, begins: NDArray[np.float64]
-) -> NDArray[np.intp]:
+def _slots_by_begin(transitions: TransitionTable, actions: Actions, begins: Reals) -> Rows:
     """Return the slots of the ends, (A, R), those that change first, as their actions begin."""
     moves = np.flatnonzero(actions.action != Action.LEAD)
     replicas = actions.replica[moves]
@@ -595,13 +593,13 @@ def _slots_by_begin(
     )
 
 
-def _by_turn(actions: Actions, start: NDArray[np.float64], other: Actions) -> NDArray[np.float64]:
+def _by_turn(actions: Actions, start: Reals, other: Actions) -> Reals:
     """Return when changes of other actions begin if the k-th of a partition does as before, (C,).
 
     None where a partition has more of them, or less.
     """
 
-    def of_change(one: Actions) -> NDArray[np.int32]:
+    def of_change(one: Actions) -> Ints32:
         return one.partition[np.flatnonzero(np.diff(one.change, prepend=-1))]
 
     before = of_change(actions)

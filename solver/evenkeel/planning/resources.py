@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import eligible_domains, group_scope, nodes_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Roles, Rows
 from evenkeel.model.rules import Term
 from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.safety import serving_domains
@@ -33,9 +33,7 @@ def charge_groups(
             _charge_least(resources, cluster, target, actions, bound, term)
 
 
-def _counts(
-    cluster: Cluster, placement: Placement, where: NDArray[np.integer], size: int
-) -> NDArray[np.int64]:
+def _counts(cluster: Cluster, placement: Placement, where: Ints, size: int) -> Ints64:
     """Count the replicas of every group in each place, (G, size); -1 is no place."""
     group = cluster.partitions.group[placement.owner].astype(np.int64)
     groups = len(cluster.partitions.group_names)
@@ -44,7 +42,7 @@ def _counts(
     return np.bincount(key, minlength=groups * size).reshape(groups, size)
 
 
-def _by_domain(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:
+def _by_domain(cluster: Cluster, placement: Placement, tier: int) -> Ints64:
     """Count the replicas of every group that serve in each domain of a tier, (G, domains)."""
     where = serving_domains(cluster, tier)[placement.node]
     return _counts(cluster, placement, where, int(cluster.topology.domain_count[tier]))
@@ -55,7 +53,7 @@ def _charge_spread(
     cluster: Cluster,
     target: Placement,
     actions: Actions,
-    bound: NDArray[np.bool_],
+    bound: Flags,
     tier: str,
     most: int,
 ) -> None:
@@ -86,12 +84,12 @@ def _charge_least(
     cluster: Cluster,
     target: Placement,
     actions: Actions,
-    bound: NDArray[np.bool_],
+    bound: Flags,
     term: Term,
 ) -> None:
     inside = np.append(nodes_of(cluster, term) & cluster.nodes.serves, False)
 
-    def having(placement: Placement) -> NDArray[np.int64]:
+    def having(placement: Placement) -> Ints64:
         counts = inside[placement.node]
         if term.voters:
             counts = counts & (placement.role == Role.VOTER)
@@ -110,7 +108,7 @@ def _charge_least(
         charge(base + group[rows], actions.change[rows], one[rows])
 
 
-Counts = dict[int, dict[int, NDArray[np.int64]]]
+Counts = dict[int, dict[int, Ints64]]
 """Of each tier how many replicas each group has in its domains."""
 
 
@@ -123,9 +121,9 @@ class Tie:
     tier: int
     amount: int
     other: int
-    is_open: NDArray[np.bool_]
+    is_open: Flags
 
-    def kept(self, counts: NDArray[np.int64] | Mapping[int, NDArray[np.int64]]) -> bool:
+    def kept(self, counts: Ints64 | Mapping[int, Ints64]) -> bool:
         """Whether it is kept where each group has so many replicas per domain."""
         mine = counts[self.group]
         if self.kind == "depends":
@@ -162,12 +160,8 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
 
 
 def tied(
-    cluster: Cluster,
-    target: Placement,
-    actions: Actions,
-    by_rank: NDArray[np.int32],
-    previous: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    cluster: Cluster, target: Placement, actions: Actions, by_rank: Ints32, previous: Ints32
+) -> tuple[Ints32, Flags]:
     """Return the change before each one, (C,), and which have no place in any order found.
 
     Changes of tied groups come one after another, each of them in the first round in which the
@@ -249,7 +243,7 @@ class Tally:
         return then if kept else None
 
 
-def _components(groups: int, held: list[Tie]) -> NDArray[np.int64]:
+def _components(groups: int, held: list[Tie]) -> Ints64:
     """Return a number per group, the same for those that are tied together; -1: not tied."""
     label = np.full(groups, -1)
     for one in held:
@@ -277,28 +271,24 @@ class Effects:
     The last dimension counts replicas.
     """
 
-    action: NDArray[np.intp]
-    node: NDArray[np.int32]
-    before: NDArray[np.float64]
-    peak: NDArray[np.float64]
-    after: NDArray[np.float64]
+    action: Rows
+    node: Ints32
+    before: Reals
+    peak: Reals
+    after: Reals
 
 
 @dataclass(frozen=True, eq=False)
 class Shifts:
     """By how much changes make nodes fuller, (E, D), negative where they relieve them."""
 
-    change: NDArray[np.int32]
-    node: NDArray[np.int32]
-    amount: NDArray[np.float64]
+    change: Ints32
+    node: Ints32
+    amount: Reals
 
 
 def charge_space(
-    resources: Resources,
-    cluster: Cluster,
-    target: Placement,
-    actions: Actions,
-    split: NDArray[np.bool_],
+    resources: Resources, cluster: Cluster, target: Placement, actions: Actions, split: Flags
 ) -> Shifts:
     """Add the headroom of nodes and domains, and what actions take of it, and return it."""
     ends = [_carried(cluster, placement) for placement in (cluster.placement, target)]
@@ -330,7 +320,7 @@ def _blocks(actions: Actions) -> Iterator[slice]:
     yield from (slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts).tolist()))
 
 
-def _carried(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+def _carried(cluster: Cluster, placement: Placement) -> Reals:
     """Return load and number of replicas of every node, (N, D + 1)."""
     placed = PlacementCounts.of(cluster, placement)
     return np.column_stack([placed.loads, placed.replicas.astype(np.float64)])
@@ -341,16 +331,16 @@ class Room:
     """What is free of places of one kind, a row each, and the resource that it begins with."""
 
     base: int
-    free: NDArray[np.float64]
+    free: Reals
 
     def charge(
         self,
         resources: Resources,
-        change: NDArray[np.integer],
-        where: NDArray[np.integer],
-        before: NDArray[np.float64],
-        peak: NDArray[np.float64],
-        after: NDArray[np.float64],
+        change: Ints,
+        where: Ints,
+        before: Reals,
+        peak: Reals,
+        after: Reals,
     ) -> None:
         """Charge changes for what they add to places, leaving out what has no limit there."""
         width = self.free.shape[1]
@@ -361,9 +351,7 @@ class Room:
                    amount[row, column])  # fmt: skip
 
 
-def _add_nodes(
-    resources: Resources, cluster: Cluster, start: NDArray[np.float64], end: NDArray[np.float64]
-) -> Room:
+def _add_nodes(resources: Resources, cluster: Cluster, start: Reals, end: Reals) -> Room:
     nodes = cluster.nodes
     most = np.where(nodes.max_replicas < 0, np.inf, nodes.max_replicas)
     capacity = np.column_stack([nodes.capacity, most])
@@ -375,12 +363,8 @@ def _add_nodes(
 
 
 def _add_domains(
-    resources: Resources,
-    cluster: Cluster,
-    tier: str,
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-) -> tuple[Room, NDArray[np.int32]]:
+    resources: Resources, cluster: Cluster, tier: str, start: Reals, end: Reals
+) -> tuple[Room, Ints32]:
     """Add the room that the nodes of each domain of a tier share; return the domains of nodes."""
     topology = cluster.topology
     capacity = topology.tier_capacity[tier]
@@ -398,10 +382,10 @@ def _charge_domains(
     resources: Resources,
     cluster: Cluster,
     room: Room,
-    domain: NDArray[np.int32],
+    domain: Ints32,
     actions: Actions,
     effects: Effects,
-    split: NDArray[np.bool_],
+    split: Flags,
 ) -> None:
     """Charge the room that domains share; what stays inside is no load of them."""
     inside = domain[effects.node] >= 0
@@ -442,7 +426,7 @@ def _without_leads(cluster: Cluster, actions: Actions, effects: Effects) -> Effe
     return effects_of(cluster, replace(actions, led=none_leads, leads=none_leads), leads=False)
 
 
-def _gives(cluster: Cluster, actions: Actions) -> NDArray[np.uint8]:
+def _gives(cluster: Cluster, actions: Actions) -> Roles:
     """Return the role of who hands over: voters, but for leaders that came in without a vote."""
     start = cluster.placement
     first = (actions.next_leader >= 0) & (
@@ -451,7 +435,7 @@ def _gives(cluster: Cluster, actions: Actions) -> NDArray[np.uint8]:
     return np.where(first, start.role[actions.next_leader], np.uint8(Role.VOTER))
 
 
-def _holders(actions: Actions) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _holders(actions: Actions) -> tuple[Ints32, Ints32]:
     """Return the nodes that lead before actions, and after; -1 for no matter."""
     led = np.where(actions.led, actions.source, actions.next_leader_node)
     return led, np.where(actions.leads, actions.target, np.int32(-1))
@@ -469,11 +453,7 @@ def effects_of(cluster: Cluster, actions: Actions, *, leads: bool = True) -> Eff
     found = []
 
     def add(
-        which: NDArray[np.bool_],
-        node: NDArray[np.int32],
-        before: NDArray[np.float64] | None,
-        between: NDArray[np.float64],
-        after: NDArray[np.float64] | None,
+        which: Flags, node: Ints32, before: Reals | None, between: Reals, after: Reals | None
     ) -> None:
         rows = np.flatnonzero(which & (node >= 0))
         none = np.zeros((len(rows), between.shape[1]))
@@ -492,19 +472,14 @@ def effects_of(cluster: Cluster, actions: Actions, *, leads: bool = True) -> Eff
     return Effects(*(np.concatenate(one) for one in columns))
 
 
-def in_flight(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
+def in_flight(cluster: Cluster, actions: Actions) -> Reals:
     """Return what copies that are under way weigh on the nodes that they come to, (n, D + 1)."""
     weight = _weights(cluster, actions.partition, actions.was, np.zeros(len(actions), bool))
     counts = np.append(cluster.transient, True) | (actions.action == Action.ADD)[:, None]
     return np.where(counts, weight, 0.0)
 
 
-def _weights(
-    cluster: Cluster,
-    partition: NDArray[np.int32],
-    role: NDArray[np.uint8],
-    leads: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _weights(cluster: Cluster, partition: Ints32, role: Roles, leads: Flags) -> Reals:
     """Return what replicas weigh in a role, and 1 for the replica itself; (n, D + 1)."""
     load = cluster.partitions.load
     weight = np.ones((len(partition), load.voter.shape[1] + 1))
@@ -525,10 +500,10 @@ SLACK = 1.0 + 1e-9
 class Copies:
     """Of M actions: where each copies from, how much, how long, and when after its change began."""
 
-    moves: NDArray[np.bool_]  # (M,) whether it copies at all
-    source: NDArray[np.int32]  # (M,) node that is copied from; -1 for none
-    size: NDArray[np.float64]  # (M,) bytes; 0 without a dimension of bytes
-    seconds: NDArray[np.float64]  # (M,) how long the copy takes
+    moves: Flags  # (M,) whether it copies at all
+    source: Ints32  # (M,) node that is copied from; -1 for none
+    size: Reals  # (M,) bytes; 0 without a dimension of bytes
+    seconds: Reals  # (M,) how long the copy takes
 
     @classmethod
     def of(
@@ -550,22 +525,20 @@ class Copies:
             seconds = size / throttle.node_bandwidth
         return cls(moves, source.astype(np.int32), size, seconds)
 
-    def durations(self, actions: Actions, changes: int) -> NDArray[np.float64]:
+    def durations(self, actions: Actions, changes: int) -> Reals:
         """Return how long every change takes, (C,)."""
         longest = np.zeros(changes)
         np.maximum.at(longest, actions.change, self.seconds)
         return longest
 
 
-def crosses(
-    cluster: Cluster, tier: str, source: NDArray[np.integer], target: NDArray[np.integer]
-) -> NDArray[np.bool_]:
+def crosses(cluster: Cluster, tier: str, source: Ints, target: Ints) -> Flags:
     """Whether copies go from one domain of a tier to another."""
     domain = _domains(cluster, tier)
     return np.asarray(domain[source] != domain[target])
 
 
-def _domains(cluster: Cluster, tier: str) -> NDArray[np.int32]:
+def _domains(cluster: Cluster, tier: str) -> Ints32:
     """Return the domain of each node, and -1 for none at the end."""
     return np.append(cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)], -1)
 
@@ -583,8 +556,8 @@ def charge_throttle(
         rate[:] = throttle.node_bandwidth
 
     def hold(
-        name: str, most: float | None, count: int, where: NDArray[np.integer],
-        amount: NDArray[np.float64],
+        name: str, most: float | None, count: int, where: Ints,
+        amount: Reals,
     ) -> None:  # fmt: skip
         if most is not None:
             base = resources.add(name, np.full(count, float(most)))
@@ -607,7 +580,7 @@ def charge_throttle(
     hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
 
 
-def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -> NDArray[np.int32]:
+def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -> Ints32:
     """Return the node that each act copies from: its own where it lives, else that of another."""
     live = np.append(cluster.nodes.serves, False)
     own = np.where(live[actions.source], actions.source, np.int32(-1))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.planning.changes.actions import Action, Actions, under_way, ushered
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.list_scheduler import (
@@ -36,7 +36,7 @@ RECOVERY = "recovery"
 """Kind of the resource that is free once everything has what it lacked."""
 
 
-def lacking(cluster: Cluster) -> NDArray[np.int64]:
+def lacking(cluster: Cluster) -> Ints64:
     """Return how many live replicas partitions lack, (P,); 0 or less where none."""
     live = cluster.nodes.serves
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
@@ -44,7 +44,7 @@ def lacking(cluster: Cluster) -> NDArray[np.int64]:
     return np.asarray(wanted - having, np.int64)
 
 
-def repairs(cluster: Cluster, actions: Actions) -> NDArray[np.bool_]:
+def repairs(cluster: Cluster, actions: Actions) -> Flags:
     """Return the actions, (M,), by which partitions get what they lack, and those before them."""
     live = np.append(cluster.nodes.serves, False)
     lack = lacking(cluster)
@@ -61,9 +61,7 @@ def repairs(cluster: Cluster, actions: Actions) -> NDArray[np.bool_]:
     return np.asarray(np.arange(len(actions)) <= last[actions.partition])
 
 
-def charge_recovery(
-    resources: Resources, actions: Actions, free: NDArray[np.bool_], duration: NDArray[np.float64]
-) -> None:
+def charge_recovery(resources: Resources, actions: Actions, free: Flags, duration: Reals) -> None:
     """Let no change begin before those that recover have finished, but for those ``free (C,)``."""
     recovers = np.zeros(resources.changes, bool)
     repairing = np.flatnonzero(actions.recovers & ~actions.blocked)
@@ -85,11 +83,7 @@ def charge_recovery(
 
 
 def barred(
-    cluster: Cluster,
-    actions: Actions,
-    begun: NDArray[np.bool_],
-    timetable: Timetable,
-    previous: NDArray[np.int32],
+    cluster: Cluster, actions: Actions, begun: Flags, timetable: Timetable, previous: Ints32
 ) -> Timetable:
     """Return a schedule in which all that lacks nothing waits for repairs that wait for none of it.
 
@@ -129,12 +123,7 @@ def barred(
     )  # fmt: skip
 
 
-def _alone(
-    some: NDArray[np.bool_],
-    sequence: NDArray[np.int32],
-    giver: NDArray[np.int32],
-    taker: NDArray[np.int32],
-) -> NDArray[np.bool_]:
+def _alone(some: Flags, sequence: Ints32, giver: Ints32, taker: Ints32) -> Flags:
     """Return the changes, (C,), that are none of some, and wait for none of them in any way."""
     own = ~some
     first, ahead = _givers_of(giver, taker, len(some))
@@ -144,7 +133,7 @@ def _alone(
     return own
 
 
-def _later(timetable: Timetable, previous: NDArray[np.int32]) -> Timetable:
+def _later(timetable: Timetable, previous: Ints32) -> Timetable:
     """Return a schedule, of which the sequence keeps to the dependencies, with starts that do."""
     led = np.flatnonzero(previous >= 0)
     giver = np.concatenate([timetable.giver, previous[led]])
@@ -161,9 +150,7 @@ def _later(timetable: Timetable, previous: NDArray[np.int32]) -> Timetable:
     return replace(timetable, start=start, finish=finish, wave=wave, sequence=sequence)
 
 
-def _givers_of(
-    giver: NDArray[np.int32], taker: NDArray[np.int32], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _givers_of(giver: Ints32, taker: Ints32, count: int) -> tuple[Ints64, Ints32]:
     """Return where the givers of each taker begin, (C + 1,), and the givers."""
     first = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(taker, minlength=count), out=first[1:])
@@ -180,8 +167,8 @@ def ranks(
     copies: Copies,
     shifts: Shifts,
     throttle: Throttle,
-    previous: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    previous: Ints32,
+) -> tuple[Ints32, Ints64]:
     """Return changes in the order of their priority, (C,), and the class of each, the first 0.
 
     ``previous (C,)`` are the changes before them. Classes come one after another in any order.
@@ -216,8 +203,8 @@ def ranks(
 
 
 def _by_priority(
-    cluster: Cluster, throttle: Throttle, urgency: NDArray[np.int64], partition: NDArray[np.int32]
-) -> NDArray[np.int64]:
+    cluster: Cluster, throttle: Throttle, urgency: Ints64, partition: Ints32
+) -> Ints64:
     """Return urgencies in which those that are equal differ by the priority of their groups."""
     if not throttle.priority:
         return urgency
@@ -228,12 +215,8 @@ def _by_priority(
 
 
 def _by_benefit(
-    cluster: Cluster,
-    shifts: Shifts,
-    urgency: NDArray[np.int64],
-    size: NDArray[np.float64],
-    previous: NDArray[np.int32],
-) -> NDArray[np.int32]:
+    cluster: Cluster, shifts: Shifts, urgency: Ints64, size: Reals, previous: Ints32
+) -> Ints32:
     """Return changes by what they level per byte, judged anew after each."""
     loads = PlacementCounts.of(cluster, cluster.placement).loads
     capacity, count = cluster.nodes.capacity, len(previous)
@@ -262,7 +245,7 @@ def _by_benefit(
     return heap.order
 
 
-def dangers(cluster: Cluster) -> NDArray[np.int64]:
+def dangers(cluster: Cluster) -> Ints64:
     """Return the live replicas of partitions that lack some, (P,); of others more than any has."""
     live = cluster.nodes.serves
     having = PlacementCounts.of(cluster, cluster.placement).per_partition(live)
@@ -270,7 +253,7 @@ def dangers(cluster: Cluster) -> NDArray[np.int64]:
     return np.where(lacking, having, SAFE)
 
 
-def begun(cluster: Cluster, actions: Actions, changes: int) -> NDArray[np.bool_]:
+def begun(cluster: Cluster, actions: Actions, changes: int) -> Flags:
     """Return the changes of which a copy has begun already, and those just before them, (C,)."""
     rows = under_way(actions, cluster.placement.flags)
     found = np.zeros(changes, bool)
@@ -279,7 +262,7 @@ def begun(cluster: Cluster, actions: Actions, changes: int) -> NDArray[np.bool_]
     return found
 
 
-def _relief(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
+def _relief(cluster: Cluster, actions: Actions) -> Reals:
     """Return the share that actions take of nodes above capacity."""
     loads = PlacementCounts.of(cluster, cluster.placement).loads
     capacity = cluster.nodes.capacity
@@ -293,9 +276,7 @@ def _relief(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
     return np.where(leaves, (share * over[actions.source]).sum(axis=1), 0.0)
 
 
-def busiest(
-    actions: Actions, copies: Copies, throttle: Throttle, changes: int
-) -> NDArray[np.float64]:
+def busiest(actions: Actions, copies: Copies, throttle: Throttle, changes: int) -> Reals:
     """Return the seconds that the busier end of each change's copies takes for all of its own."""
     rows = np.flatnonzero(copies.moves)
     found = np.zeros(changes)
@@ -310,9 +291,7 @@ def busiest(
     return found
 
 
-def least_seconds(
-    actions: Actions, copies: Copies, throttle: Throttle, lasts: NDArray[np.float64]
-) -> float:
+def least_seconds(actions: Actions, copies: Copies, throttle: Throttle, lasts: Reals) -> float:
     """Return what no order of changes that last so long (C,) takes less than."""
     first = np.flatnonzero(np.diff(actions.change, prepend=-1))
     found = [
@@ -324,9 +303,7 @@ def least_seconds(
     return max(found)
 
 
-def _afterwards(
-    actions: Actions, copies: Copies, previous: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def _afterwards(actions: Actions, copies: Copies, previous: Ints32) -> Reals:
     """Return the seconds that what a partition goes through after each change takes."""
     own = copies.durations(actions, len(previous))
     whole = np.cumsum(own)
@@ -335,7 +312,7 @@ def _afterwards(
     return np.asarray(np.repeat(whole[ends], np.diff(np.append(opens, len(previous)))) - whole)
 
 
-def split_in_two(actions: Actions, protocol: Protocol) -> NDArray[np.bool_]:
+def split_in_two(actions: Actions, protocol: Protocol) -> Flags:
     """Whether old and new replica of an act serve together for an instant, (M,)."""
     split = (actions.action == Action.MOVE) & actions.votes
     if protocol.joint:
@@ -348,17 +325,13 @@ class Slack:
     """What a schedule is free to do otherwise."""
 
     # partitions of which one change may come before another, whatever their numbers are
-    loose: NDArray[np.int32]
+    loose: Ints32
     # (C,) what begins earlier here goes first, whatever its rank; none for the order of ranks
-    begins: NDArray[np.float64]
+    begins: Reals
 
     def given(
-        self,
-        resources: Resources,
-        actions: Actions,
-        previous: NDArray[np.int32],
-        by_rank: NDArray[np.int32],
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        self, resources: Resources, actions: Actions, previous: Ints32, by_rank: Ints32
+    ) -> tuple[Ints32, Ints32]:
         """Return the change before each, and changes by rank; loose ones share their partition."""
         first = np.flatnonzero(np.diff(actions.change, prepend=-1))
         own = np.searchsorted(self.loose, actions.partition[first])
@@ -376,7 +349,7 @@ class Slack:
         return previous, by_rank
 
 
-def _handed_over(actions: Actions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _handed_over(actions: Actions) -> tuple[Rows, Rows]:
     """Return actions that take the lead from who changes later, and of each the act of that one."""
     takes = np.flatnonzero(actions.next_leader >= 0)
     action_of = np.full(
@@ -400,9 +373,9 @@ class Schedule:
     protocol: Protocol
     actions: Actions
     copies: Copies
-    split: NDArray[np.bool_]
+    split: Flags
     resources: Resources
-    previous: NDArray[np.int32]
+    previous: Ints32
     timetable: Timetable
 
     @classmethod
@@ -471,7 +444,7 @@ class Schedule:
         )  # fmt: skip
 
     @property
-    def stuck(self) -> NDArray[np.intp]:
+    def stuck(self) -> Rows:
         """Changes that never start, ascending."""
         return np.flatnonzero(np.isnan(self.timetable.start))
 
@@ -514,7 +487,7 @@ class Schedule:
         timetable = barred(self.cluster, self.actions, under_way, self.timetable, self.previous)
         return replace(self, timetable=timetable)
 
-    def steps(self) -> tuple[Steps, NDArray[np.int32]]:
+    def steps(self) -> tuple[Steps, Ints32]:
         """Return the steps of everything that starts, and the change that each is of."""
         steps, change = steps_of(
             self.actions, self.copies, self.split, self.timetable, self.previous
@@ -531,17 +504,13 @@ class Schedule:
 COPIED, SETTLED, REMOVED = range(3)
 """Stages of a change: all copies, then who serves and who leads, then what is left behind."""
 
-Row = tuple[NDArray[np.bool_], int, StepKind, NDArray[np.int32], NDArray[np.int32]]
+Row = tuple[Flags, int, StepKind, Ints32, Ints32]
 """Which actions have a step, its stage, kind, source and target."""
 
 
 def steps_of(
-    actions: Actions,
-    copies: Copies,
-    split: NDArray[np.bool_],
-    timetable: Timetable,
-    previous: NDArray[np.int32],
-) -> tuple[Steps, NDArray[np.int32]]:
+    actions: Actions, copies: Copies, split: Flags, timetable: Timetable, previous: Ints32
+) -> tuple[Steps, Ints32]:
     """Return the steps of all changes that were started, in the order in which they were."""
     steps, change = _laid_out(actions, copies, split, timetable)
     first, before = _dependencies(change, steps.kind == StepKind.COPY, timetable, previous)
@@ -549,8 +518,8 @@ def steps_of(
 
 
 def _laid_out(
-    actions: Actions, copies: Copies, split: NDArray[np.bool_], timetable: Timetable
-) -> tuple[Steps, NDArray[np.int32]]:
+    actions: Actions, copies: Copies, split: Flags, timetable: Timetable
+) -> tuple[Steps, Ints32]:
     """Return steps without dependencies, and the change of each."""
     position = np.full(len(timetable.start), -1, np.int64)
     position[timetable.sequence] = np.arange(len(timetable.sequence))
@@ -578,7 +547,7 @@ def _laid_out(
     ), change  # fmt: skip
 
 
-def _rows(actions: Actions, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
+def _rows(actions: Actions, copies: Copies, split: Flags) -> list[Row]:
     """Return the steps that an act may have, in their order."""
     kind = actions.action
     move, add, drop = kind == Action.MOVE, kind == Action.ADD, kind == Action.DROP
@@ -603,11 +572,8 @@ def _rows(actions: Actions, copies: Copies, split: NDArray[np.bool_]) -> list[Ro
 
 
 def _dependencies(
-    change: NDArray[np.int32],
-    copied: NDArray[np.bool_],
-    timetable: Timetable,
-    previous: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    change: Ints32, copied: Flags, timetable: Timetable, previous: Ints32
+) -> tuple[Ints64, Ints32]:
     """Return what each step waits for: the one before it in its change, and other changes' last."""
     steps = len(change)
     index = np.arange(steps, dtype=np.int32)
@@ -654,9 +620,7 @@ def _dependencies(
     return first, before
 
 
-def charge_turns(
-    resources: Resources, sequence: NDArray[np.int64], hopeless: NDArray[np.integer]
-) -> None:
+def charge_turns(resources: Resources, sequence: Ints64, hopeless: Ints) -> None:
     """Let some changes begin in their order, the first of them when all others have finished.
 
     Those of ``hopeless`` partitions are not waited for: they may never begin.

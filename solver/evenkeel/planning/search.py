@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Roles, Rows
 from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.paths import (
     Cost,
@@ -41,7 +41,7 @@ CANDIDATES = 64
 """Nodes that are asked for a replica to wait on."""
 
 
-def circles(schedule: Schedule) -> NDArray[np.int64]:
+def circles(schedule: Schedule) -> Ints64:
     """Return for each change the circle of changes that it is in, (C,); -1 for none.
 
     A change waits for those that give back what it lacks, and for the one before it in its
@@ -94,7 +94,7 @@ def staged(schedule: Schedule) -> Schedule:
     return schedule if schedule.left < best.left else best
 
 
-def halfway(schedule: Schedule) -> NDArray[np.bool_]:
+def halfway(schedule: Schedule) -> Flags:
     """Return the actions, (M,), of partitions of which a replica would be left on a spare node."""
     actions = schedule.actions
     starts = ~np.isnan(schedule.timetable.start[actions.change])
@@ -126,7 +126,7 @@ def by_way_of(actions: Actions, spare: dict[int, int]) -> Actions:
     return Actions(**copy)
 
 
-def direct(actions: Actions, second: NDArray[np.intp]) -> Actions:
+def direct(actions: Actions, second: Rows) -> Actions:
     """Take back the staging of which these actions are the second halves."""
     kept = np.ones(len(actions), bool)
     kept[second - 1] = False
@@ -137,7 +137,7 @@ def direct(actions: Actions, second: NDArray[np.intp]) -> Actions:
     return Actions(**{name: values[kept] for name, values in copy.items()})
 
 
-def _stranded(schedule: Schedule) -> NDArray[np.intp]:
+def _stranded(schedule: Schedule) -> Rows:
     """Return the second halves of staged moves that never start."""
     actions = schedule.actions
     second = np.zeros(len(actions), bool)
@@ -173,12 +173,7 @@ def _spares(schedule: Schedule, safety: Safety, barred: set[int]) -> dict[int, i
 class Room:
     """What is free of nodes and domains, by default where a schedule got stuck."""
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        safety: Safety,
-        free: NDArray[np.float64] | None = None,
-    ) -> None:
+    def __init__(self, schedule: Schedule, safety: Safety, free: Reals | None = None) -> None:
         self.schedule = schedule
         self.safety = safety
         self.tables = []
@@ -229,14 +224,12 @@ class Room:
         found: list[int] = np.append(transitions.before[row], transitions.after[row]).tolist()
         return found
 
-    def _weight(self, p: int) -> NDArray[np.float64]:
+    def _weight(self, p: int) -> Reals:
         load = self.schedule.cluster.partitions.load
         heaviest = np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p]))
         return np.append(heaviest, 1.0)
 
-    def _open_nodes(
-        self, p: int, weight: NDArray[np.float64], taken: Collection[int]
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _open_nodes(self, p: int, weight: Reals, taken: Collection[int]) -> tuple[Rows, Reals]:
         """Return nodes that receive a partition, and what would be left there, roomiest first."""
         cluster = self.schedule.cluster
         open_to = cluster.nodes.may_receive.copy()
@@ -251,7 +244,7 @@ class Room:
         nodes = nodes[np.argsort(-least[nodes], kind="stable")][:CANDIDATES]
         return nodes, least[nodes]
 
-    def _now(self, action: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def _now(self, action: int, row: int) -> tuple[Ints32, Roles]:
         """Return nodes and roles of a partition when it is an act's turn."""
         transitions, actions = self.schedule.transitions, self.schedule.actions
         node, role = transitions.before[row].copy(), transitions.role[row].copy()
@@ -261,7 +254,7 @@ class Room:
             node[slot], role[slot] = actions.target[i], actions.role[i]
         return node, role
 
-    def _admitted(self, action: int, nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _admitted(self, action: int, nodes: Rows) -> Flags:
         """Whether rules let a replica stand on each of ``nodes (n,)``, and get there and away."""
         actions, transitions = self.schedule.actions, self.schedule.transitions
         row = int(np.searchsorted(transitions.partition, actions.partition[action]))
@@ -307,7 +300,7 @@ class Transition:
     after: int
     cost: Cost  # bytes of copies to spare nodes, and changes of leaders alone
     actions: Actions
-    split: NDArray[np.bool_]
+    split: Flags
     edge: Edge | None = None
 
 
@@ -533,9 +526,7 @@ def _bound(schedule: Schedule) -> set[int]:
     return {*actions.partition[kept].tolist()}
 
 
-def _charged(
-    schedule: Schedule, transitions: list[Transition]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
+def _charged(schedule: Schedule, transitions: list[Transition]) -> tuple[Reals, Reals, Ints32]:
     """Return what transitions take at their start, (T, Q), give back, and which resources."""
     resources = Resources(len(transitions))
     actions = _numbered([one.actions for one in transitions])
@@ -558,17 +549,12 @@ def _charged(
 
 
 def _way(
-    ways: Ways,
-    claim: NDArray[np.float64],
-    gift: NDArray[np.float64],
-    free: NDArray[np.float64],
-    tally: Tally,
-    counts: Counts,
+    ways: Ways, claim: Reals, gift: Reals, free: Reals, tally: Tally, counts: Counts
 ) -> list[int] | None:
     """Return the cheapest sequence of transitions after which all changes are done."""
     stages, transitions = ways.stages, ways.transitions
     effects = [tally.effect(one.actions, range(len(one.actions))) for one in transitions]
-    reached: dict[Reached, tuple[NDArray[np.float64], Counts]] = {}
+    reached: dict[Reached, tuple[Reals, Counts]] = {}
 
     def edges(
         state: Reached, came: tuple[Reached, int] | None

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Roles, Rows, read_only
 
 
 class StepKind(IntEnum):
@@ -81,22 +81,22 @@ class Steps:
     """
 
     kind: NDArray[np.int8]
-    partition: NDArray[np.int32]
-    replica: NDArray[np.int32]
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    size: NDArray[np.float64]
-    start: NDArray[np.float64]
-    finish: NDArray[np.float64]
-    wave: NDArray[np.int32]
-    first: NDArray[np.int64]
-    before: NDArray[np.int32]
+    partition: Ints32
+    replica: Ints32
+    source: Ints32
+    target: Ints32
+    size: Reals
+    start: Reals
+    finish: Reals
+    wave: Ints32
+    first: Ints64
+    before: Ints32
 
     def __len__(self) -> int:
         return len(self.kind)
 
     @property
-    def in_place(self) -> NDArray[np.bool_]:
+    def in_place(self) -> Flags:
         """Whether each step changes a role and leaves the replica where it is, (S,)."""
         changes = (self.kind == StepKind.PROMOTE) | (self.kind == StepKind.DEMOTE)
         return np.asarray(changes & (self.source == self.target) & (self.source >= 0))
@@ -118,7 +118,7 @@ class Steps:
 
 
 def outcome(
-    start: Placement, steps: Steps, target: Placement, some: NDArray[np.intp] | None = None
+    start: Placement, steps: Steps, target: Placement, some: Rows | None = None
 ) -> Placement:
     """Return where replicas stand, and who leads, once all steps are done, or ``some`` of them."""
     rows = np.arange(len(steps)) if some is None else some
@@ -168,7 +168,7 @@ def outcome(
     )
 
 
-def roles_of(start: Placement, steps: Steps, target: Placement) -> NDArray[np.uint8]:
+def roles_of(start: Placement, steps: Steps, target: Placement) -> Roles:
     """Return the role of each step's replica as the step begins, (S,)."""
     begin = np.where(start.node >= 0, start.role, target.role)
     role = begin[steps.replica]

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.arrays import Flags, Reals
 from evenkeel.model.reading.keywords import did_you_mean, known_arguments, known_fields, meant_name
 from evenkeel.model.reading.quantities import (
     check_text,
@@ -69,15 +69,15 @@ class Windows:
         object.__setattr__(self, "spans", found)
         object.__setattr__(self, "every", every)
 
-    def opening(self, ran: NDArray[np.float64]) -> NDArray[np.float64]:
+    def opening(self, ran: Reals) -> Reals:
         """Return when what begins after so many seconds of running does so."""
         return self._clock(ran, "right")
 
-    def closing(self, ran: NDArray[np.float64]) -> NDArray[np.float64]:
+    def closing(self, ran: Reals) -> Reals:
         """Return when what ends after so many seconds of running does so."""
         return self._clock(ran, "left")
 
-    def is_open(self, time: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def is_open(self, time: Reals) -> Flags:
         """Return whether each time is within a span, its ends included."""
         if self.every is not None:
             turn = np.floor(time / self.every)
@@ -87,14 +87,14 @@ class Windows:
             return inside
         return self._within(time)
 
-    def _within(self, time: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _within(self, time: Reals) -> Flags:
         slack = 1e-9 * np.maximum(np.abs(time), 1.0)
         inside = np.zeros(time.shape, bool)
         for begin, end in self.spans:
             inside |= (time >= begin - slack) & (time <= end + slack)
         return inside
 
-    def _clock(self, ran: NDArray[np.float64], side: "str") -> NDArray[np.float64]:
+    def _clock(self, ran: Reals, side: "str") -> Reals:
         begin = np.array([one for one, _ in self.spans])
         length = np.array([end - one for one, end in self.spans])
         before = np.append(0.0, np.cumsum(length)[:-1])

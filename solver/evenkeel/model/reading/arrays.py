@@ -6,19 +6,44 @@ library can make its views writable again.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sized
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence, Sized
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
 
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.integer]
+Ints32 = NDArray[np.int32]
+Ints64 = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Roles = NDArray[np.uint8]
+Rows = NDArray[np.intp]
+"""Arrays by what they hold; ``Rows`` are indices."""
+
 LISTED_FAULTS = 10
 """Bad entries of one array that are listed one by one."""
 
 MOST_IN_ALL = 1e300
 """What amounts may sum to, so that no product of a sum and a count of replicas is infinite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Fields of a data class that are arrays of one length, an entry for each row."""
+
+    def take(self, rows: slice | Ints | Flags) -> Self:
+        """Return some of the rows."""
+        return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of all parts."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts])
+                     for one in fields(cls)))  # fmt: skip
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

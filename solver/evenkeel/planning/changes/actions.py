@@ -1,7 +1,6 @@
 """Actions: changes of single replicas, in the default order of each partition."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Reals, Roles, Rows
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 
@@ -23,15 +23,15 @@ UNDER_WAY, LOST, FIRST, EARLY, NEXT_LEADER, USUAL, LATE, LAST = range(-2, 6)
 class PartitionOrder:
     """Of A partitions with R slots: who changes when, and who leads. A slot of -1 is none."""
 
-    moves: NDArray[np.bool_]  # (A, R) slots that change
-    order: NDArray[np.intp]  # (A, R) slots, those that change first, in the order in which they do
+    moves: Flags  # (A, R) slots that change
+    order: Rows  # (A, R) slots, those that change first, in the order in which they do
     # (A,) rows of which none of the orders that were tried keeps the rules
-    disorderly: NDArray[np.bool_]
-    front: NDArray[np.int64]  # (A,) slot to which leadership is handed before anything else
-    current: NDArray[np.int64]  # (A,) slot that leads after that
+    disorderly: Flags
+    front: Ints64  # (A,) slot to which leadership is handed before anything else
+    current: Ints64  # (A,) slot that leads after that
 
 
-def partition_orders(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> PartitionOrder:
+def partition_orders(safety: Safety, unfit: Flags | None = None) -> PartitionOrder:
     """Order the changes of every partition; who is ``unfit (K,)`` does not lead in between."""
     transitions, live = safety.transitions, safety.live
     before, moves = transitions.before, transitions.moves
@@ -67,15 +67,10 @@ def partition_orders(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> 
     turn[after_leader] = NEXT_LEADER
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    return PartitionOrder(
-        moves,
-        *safety.orders(order, current, safety.urgent),
-        front,
-        current,
-    )
+    return PartitionOrder(moves, *safety.orders(order, current, safety.urgent), front, current)
 
 
-def _interim_costs(safety: Safety, votes: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _interim_costs(safety: Safety, votes: Flags) -> Ints64:
     """Return the cost of each slot that may lead in between: a voter at both ends that lives."""
     transitions = safety.transitions
     may_lead = np.append(safety.cluster.nodes.may_lead, False) & safety.live
@@ -88,7 +83,7 @@ def _interim_costs(safety: Safety, votes: NDArray[np.bool_]) -> NDArray[np.int64
     return np.where(fit, np.where(transitions.moves, 2, 1), NEVER)
 
 
-def _usual(safety: Safety) -> NDArray[np.int64]:
+def _usual(safety: Safety) -> Ints64:
     """Return when each slot's turn is: what is under way, roles, what is lost and given up, what
     comes, what lost its node, and last what goes.
     """
@@ -109,9 +104,7 @@ def _usual(safety: Safety) -> NDArray[np.int64]:
     return turn
 
 
-def leader_before_roles(
-    transitions: TransitionTable, moves: NDArray[np.bool_], current: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def leader_before_roles(transitions: TransitionTable, moves: Flags, current: Ints64) -> Flags:
     """Whether who is to lead moves before roles change, (A,).
 
     It does if it leads from then on, or if ``current``, who leads until then, loses its vote.
@@ -121,7 +114,7 @@ def leader_before_roles(
     return np.asarray(comes & (flag_at(new, transitions.leads) | flag_at(new, current)))
 
 
-def at_slot(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int32]:
+def at_slot(table: Ints32, slot: Ints64) -> Ints32:
     """Return the entry of one slot per row; -1 for none."""
     if table.shape[1] == 0:
         return np.full(len(table), -1, np.int32)
@@ -129,7 +122,7 @@ def at_slot(table: NDArray[np.int32], slot: NDArray[np.int64]) -> NDArray[np.int
     return np.where(slot >= 0, found, np.int32(-1))
 
 
-def flag_at(table: NDArray[np.bool_], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+def flag_at(table: Flags, slot: Ints64) -> Flags:
     """Return the flag of one slot per row; False for none."""
     return at_slot(table.astype(np.int32), slot) > 0
 
@@ -145,56 +138,46 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Actions:
+class Actions(Columns):
     """M actions, those of a partition together and in their order."""
 
     action: NDArray[np.int8]  # (M,) an ``Action``
     # partition, replica: (M,) whom it concerns
-    partition: NDArray[np.int32]
-    replica: NDArray[np.int32]
+    partition: Ints32
+    replica: Ints32
     # source, target: (M,) node that is left, and joined; -1 for none. What stays is on both
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
+    source: Ints32
+    target: Ints32
     # was, role: (M,) its role before and after, the same but where the act is to change it
-    was: NDArray[np.uint8]
-    role: NDArray[np.uint8]
+    was: Roles
+    role: Roles
     # led, leads: (M,) whether it leads before, and after
-    led: NDArray[np.bool_]
-    leads: NDArray[np.bool_]
+    led: Flags
+    leads: Flags
     # next_leader, next_leader_node: (M,) replica from which it takes the lead, -1 for none, and
     # where that one stands
-    next_leader: NDArray[np.int32]
-    next_leader_node: NDArray[np.int32]
-    change: NDArray[np.int32]  # (M,) actions with the same number happen at once
-    blocked: NDArray[np.bool_]  # (M,) whether rules admit it in no order that was tried
-    recovers: NDArray[np.bool_]  # (M,) whether all that does not waits for it
-    left: NDArray[np.float64]  # (M,) share of its copy that has not arrived yet
-    flying: NDArray[np.bool_]  # (M,) whether its copy is under way as the plan begins
+    next_leader: Ints32
+    next_leader_node: Ints32
+    change: Ints32  # (M,) actions with the same number happen at once
+    blocked: Flags  # (M,) whether rules admit it in no order that was tried
+    recovers: Flags  # (M,) whether all that does not waits for it
+    left: Reals  # (M,) share of its copy that has not arrived yet
+    flying: Flags  # (M,) whether its copy is under way as the plan begins
 
     def __len__(self) -> int:
         return len(self.action)
 
     @property
-    def votes(self) -> NDArray[np.bool_]:
+    def votes(self) -> Flags:
         """Whether the replica is a voter, afterwards, (M,)."""
         return np.asarray(self.role == Role.VOTER)
 
     @property
-    def stays(self) -> NDArray[np.bool_]:
+    def stays(self) -> Flags:
         """Whether the replica stays on its node, (M,)."""
         return np.asarray((self.action == Action.LEAD) | (self.action == Action.ROLE))
 
-    def take(self, rows: slice | NDArray[np.integer] | NDArray[np.bool_]) -> "Actions":
-        """Return some of the actions."""
-        return Actions(*(getattr(self, one.name)[rows] for one in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Actions]") -> "Actions":
-        """Return the actions of all parts, their changes numbered as they were."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts])
-                     for one in fields(cls)))  # fmt: skip
-
-    def with_others(self, made: "Actions", partition: NDArray[np.int32]) -> "Actions":
+    def with_others(self, made: "Actions", partition: Ints32) -> "Actions":
         """Return the actions in which those of some partitions are others, or none at all."""
         kept = self.take(np.flatnonzero(~np.isin(self.partition, partition)))
         found = Actions.joined([kept, made])
@@ -267,7 +250,7 @@ def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> 
     return _described(transitions, table, orders, place, own, alone, blocked)
 
 
-def never(cluster: Cluster, transitions: TransitionTable) -> NDArray[np.bool_]:
+def never(cluster: Cluster, transitions: TransitionTable) -> Flags:
     """Return which partitions no order can change: a pinned replica leaves, or a target is down."""
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     live = np.append(cluster.nodes.serves, False)
@@ -276,7 +259,7 @@ def never(cluster: Cluster, transitions: TransitionTable) -> NDArray[np.bool_]:
     return np.asarray(bad.any(1))
 
 
-def under_way(actions: Actions, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
+def under_way(actions: Actions, flags: NDArray[np.uint16]) -> Rows:
     """Return the actions whose copies have begun already, by the flags of replicas."""
     begun = (flags[actions.replica] & Flag.INCOMING) != 0
     return np.flatnonzero(
@@ -284,7 +267,7 @@ def under_way(actions: Actions, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
     )
 
 
-def ushered(actions: Actions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def ushered(actions: Actions, rows: Rows) -> Rows:
     """Return which of some actions follow one that hands leadership over and does nothing else."""
     before = np.maximum(rows - 1, 0)
     follows = (actions.action[before] == Action.LEAD) & (
@@ -294,7 +277,7 @@ def ushered(actions: Actions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     return rows[at]
 
 
-def apart(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -> Actions:
+def apart(safety: Safety, actions: Actions, changes: Rows) -> Actions:
     """Let what some changes do at once happen one after another, where each step keeps the rules.
 
     What an exchange at one instant admits may break a rule halfway.
@@ -304,7 +287,7 @@ def apart(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -> Action
     return replace(actions, change=(np.cumsum(opens) - 1).astype(np.int32))
 
 
-def _needed_whole(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -> NDArray[np.int32]:
+def _needed_whole(safety: Safety, actions: Actions, changes: Rows) -> Ints32:
     """Return the changes of which a single action breaks a rule that the whole of it keeps."""
     transitions, doubles = safety.transitions, not safety.protocol.joint
     partitions = np.unique(actions.partition[np.isin(actions.change, changes)])
@@ -328,8 +311,8 @@ def _needed_whole(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -
 
 
 def _alone(
-    orders: PartitionOrder, transitions: TransitionTable, live: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    orders: PartitionOrder, transitions: TransitionTable, live: Flags
+) -> tuple[Flags, Flags]:
     """Return slots that are copied before all others, each alone, and rows where that works."""
     copied = orders.moves & (transitions.after >= 0)
     lost = copied & ~live[transitions.before]
@@ -341,22 +324,20 @@ def _alone(
     return alone, last < first
 
 
-def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _shared(node: Ints32, moves: Flags) -> Flags:
     """Whether slots that move share a node, (A,)."""
     own = np.where(moves & (node >= 0), node, -1 - np.arange(node.shape[1], dtype=np.int32))
     own = np.sort(own, axis=1)
     return np.asarray((own[:, 1:] == own[:, :-1]).any(1))
 
 
-def _leads_only(slot: NDArray[np.int64]) -> NDArray[np.int64]:
+def _leads_only(slot: Ints64) -> Ints64:
     """Return actions (row, slot, place, act) of leadership alone, before all others."""
     row = np.flatnonzero(slot >= 0)
     return np.stack([row, slot[row], np.full(len(row), -2), np.full(len(row), Action.LEAD)])
 
 
-def _moving_actions(
-    transitions: TransitionTable, moves: NDArray[np.bool_], place: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _moving_actions(transitions: TransitionTable, moves: Flags, place: Ints64) -> Ints64:
     """Return actions (row, slot, place, act) of replicas that join or leave nodes."""
     row, slot = np.nonzero(moves)
     comes, goes = transitions.after[row, slot] >= 0, transitions.before[row, slot] >= 0
@@ -364,9 +345,7 @@ def _moving_actions(
     return np.stack([row, slot, place[row, slot], action])
 
 
-def _role_actions(
-    transitions: TransitionTable, place: NDArray[np.int64], *, rises: bool
-) -> NDArray[np.int64]:
+def _role_actions(transitions: TransitionTable, place: Ints64, *, rises: bool) -> Ints64:
     """Return actions (row, slot, place, act) of replicas that become voters, or cease to be."""
     changes = (transitions.role != transitions.becomes) & transitions.changes_roles[:, None]
     row, slot = np.nonzero(changes & ((transitions.becomes == Role.VOTER) == rises))
@@ -376,12 +355,12 @@ def _role_actions(
 
 def _described(
     transitions: TransitionTable,
-    table: NDArray[np.int64],
+    table: Ints64,
     orders: PartitionOrder,
-    place: NDArray[np.int64],
-    together: NDArray[np.bool_],
-    alone: NDArray[np.bool_],
-    blocked: NDArray[np.bool_],
+    place: Ints64,
+    together: Flags,
+    alone: Flags,
+    blocked: Flags,
 ) -> Actions:
     """Fill in nodes and leaders of actions that are in order."""
     row, slot, when, action = table
@@ -392,7 +371,7 @@ def _described(
     source = transitions.before[row, slot]
     target = np.where(is_front, source, transitions.after[row, slot])
 
-    def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
+    def node_of(other: Ints64, when: Ints64) -> Ints32:
         """Where another slot of the same row stands at a place of the order."""
         moved = _at_rows(place, row, other) < when
         there = np.where(
@@ -434,8 +413,6 @@ def _described(
     )  # fmt: skip
 
 
-def _at_rows(
-    table: NDArray[np.integer], row: NDArray[np.int64], slot: NDArray[np.int64]
-) -> NDArray[np.integer]:
+def _at_rows(table: Ints, row: Ints64, slot: Ints64) -> Ints:
     """Return entries of some rows and slots; the first slot stands for none."""
     return table[row, np.maximum(slot, 0)]

@@ -14,12 +14,11 @@ from itertools import chain, combinations, islice, permutations, product
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Rows, read_only
 from evenkeel.planning.changes.actions import (
     Action,
     Actions,
@@ -37,7 +36,7 @@ def actions_of(
     transitions: TransitionTable,
     protocol: Protocol,
     at_once: float,
-    unfit: NDArray[np.bool_] | None = None,
+    unfit: Flags | None = None,
     full: Collection[tuple[int, int]] = (),
     *,
     detours: bool = True,
@@ -161,7 +160,7 @@ class Partition:
         safety: Safety,
         row: int,
         at_once: float,
-        unfit: NDArray[np.bool_] | None = None,
+        unfit: Flags | None = None,
         full: Collection[tuple[int, int]] = (),
         *,
         urged: bool = False,
@@ -596,7 +595,7 @@ def _acts(way: list[Edge]) -> int:
     return sum(len(edge.did) for edge in way)
 
 
-def tradable(target: Placement, transitions: TransitionTable) -> NDArray[np.bool_]:
+def tradable(target: Placement, transitions: TransitionTable) -> Flags:
     """Return the rows of which no slot waits for a node that is down, (A,), or leads unasked."""
     there = (
         (transitions.after == target.node[transitions.replica]) | (transitions.replica < 0)
@@ -645,10 +644,7 @@ def ways_of(cluster: Cluster, transitions: TransitionTable, row: int) -> Iterato
 
 
 def traded(
-    target: Placement,
-    transitions: TransitionTable,
-    rows: NDArray[np.intp],
-    origin: NDArray[np.intp],
+    target: Placement, transitions: TransitionTable, rows: Rows, origin: Rows
 ) -> tuple[Placement, TransitionTable]:
     """Return target and ends in which slots of some rows take the nodes and roles of others."""
     if len(rows) == 0:

@@ -18,12 +18,13 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Roles, Rows
 from evenkeel.model.rules import Limit, Term
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.throttle import Protocol
 
-Nodes = NDArray[np.int32]
-Test = Callable[[Nodes, NDArray[np.uint8], NDArray[np.intp] | None], NDArray[np.bool_]]
+Nodes = Ints32
+Test = Callable[[Nodes, Roles, Rows | None], Flags]
 """A function of nodes and roles, (n, W), -1 for none, to the rows that keep a rule, (n,).
 
 Where the last column is another node of a replica that is under way, the third argument says in
@@ -33,7 +34,7 @@ which column, (n,), its own node is. It counts once in a domain, and where it is
 FEW = 64
 """Rows of which all pairs of columns are compared at once."""
 
-LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
+LearnerTest = Callable[[Nodes, Nodes], Flags]
 """A function of current nodes and copy targets, (n, W), to the rows that keep a rule."""
 
 
@@ -56,7 +57,7 @@ def learner_tests(cluster: Cluster, scope: Scope, q: int) -> list[LearnerTest]:
     return tests + [_learner_inside_test(mask) for mask in required]
 
 
-def _learner_inside_test(mask: NDArray[np.bool_]) -> LearnerTest:
+def _learner_inside_test(mask: Flags) -> LearnerTest:
     """Test that all that is copied is copied to the nodes of a mask."""
     inside = np.append(mask, True)
     return lambda before, after: np.asarray(inside[after].all(1))
@@ -66,7 +67,7 @@ def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
     """Test that no domain has too many; a replica counts once where its learner is beside it."""
     domain_of = serving_domains(cluster, cluster.topology.tier_index(limit.tier))
 
-    def keeps(before: Nodes, after: Nodes) -> NDArray[np.bool_]:
+    def keeps(before: Nodes, after: Nodes) -> Flags:
         here, there = domain_of[before].T, domain_of[after].T
         joined = np.where(here == there, np.int32(-1), there)
         return np.asarray(most_in_one(np.vstack([here, joined])) <= limit.amount)
@@ -80,9 +81,7 @@ def _limit_test(cluster: Cluster, scope: Scope, q: int, limit: Limit) -> Test:
     if limit.kind == "skew":
         return _skew_test(limit, eligible_domains(cluster, scope, tier)[q], domain_of)
 
-    def keeps(
-        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
-    ) -> NDArray[np.bool_]:
+    def keeps(node: Nodes, role: Roles, twin: Rows | None) -> Flags:
         if twin is not None and limit.kind == "max_domains":
             return _either(keeps, node, role, twin)
         domain = domain_of[node]
@@ -105,13 +104,13 @@ def _limit_test(cluster: Cluster, scope: Scope, q: int, limit: Limit) -> Test:
     return keeps
 
 
-def serving_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
+def serving_domains(cluster: Cluster, tier: int) -> Ints32:
     """Return the domain of every node that serves, -1 for others and for no node, (N + 1,)."""
     domain = cluster.topology.domain_with_nodes[tier]
     return np.append(np.where(cluster.nodes.serves, domain, np.int32(-1)), np.int32(-1))
 
 
-def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
+def most_in_one(domain: Ints32) -> NDArray[np.int16]:
     """Return how many columns at most share a domain, (n,), of domains (W, n), -1 for none."""
     inside = domain >= 0
     if domain.shape[1] <= FEW:
@@ -126,10 +125,8 @@ def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
     return np.asarray(count.max(axis=0, initial=0))
 
 
-def _skew_test(limit: Limit, eligible: NDArray[np.bool_], domain_of: NDArray[np.int32]) -> Test:
-    def keeps(
-        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
-    ) -> NDArray[np.bool_]:
+def _skew_test(limit: Limit, eligible: Flags, domain_of: Ints32) -> Test:
+    def keeps(node: Nodes, role: Roles, twin: Rows | None) -> Flags:
         if twin is not None:
             return _either(keeps, node, role, twin)
         domain = domain_of[node]
@@ -143,22 +140,18 @@ def _skew_test(limit: Limit, eligible: NDArray[np.bool_], domain_of: NDArray[np.
     return keeps
 
 
-def _either(
-    keeps: Test, node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp]
-) -> NDArray[np.bool_]:
+def _either(keeps: Test, node: Nodes, role: Roles, twin: Rows) -> Flags:
     """Test rows with a replica that is under way on either of its nodes."""
     moved = node[:, :-1].copy()
     moved[np.arange(len(node)), twin] = node[:, -1]
     return keeps(node[:, :-1], role[:, :-1], None) & keeps(moved, role[:, :-1], None)
 
 
-def _inside_test(mask: NDArray[np.bool_], term: Term) -> Test:
+def _inside_test(mask: Flags, term: Term) -> Test:
     """Test that so many replicas, or voters, are on the nodes of a mask, or all of them."""
     inside = np.append(mask, False)
 
-    def keeps(
-        node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
-    ) -> NDArray[np.bool_]:
+    def keeps(node: Nodes, role: Roles, twin: Rows | None) -> Flags:
         counts = node >= 0
         if term.voters:
             counts &= role == Role.VOTER
@@ -184,24 +177,16 @@ class Safety:
         self.transitions = transitions
         self.protocol = protocol
         self.live = np.append(cluster.nodes.serves, False)
-        self._kinds: dict[int, NDArray[np.intp]] = {}
+        self._kinds: dict[int, Rows] = {}
 
-    def keeps(
-        self,
-        rows: NDArray[np.intp],
-        node: NDArray[np.int32],
-        role: NDArray[np.uint8],
-        twin: NDArray[np.intp] | None = None,
-    ) -> NDArray[np.bool_]:
+    def keeps(self, rows: Rows, node: Ints32, role: Roles, twin: Rows | None = None) -> Flags:
         """Whether each of some rows of the ends may have these replicas, (n, W), in between.
 
         The last column may be a second node of the replicas in the columns ``twin (n,)``.
         """
         return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
-    def orders(
-        self, order: NDArray[np.intp], current: NDArray[np.int64], first: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def orders(self, order: Rows, current: Ints64, first: Flags) -> tuple[Rows, Flags]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
         In it the slot that leads in the end changes before the ``current`` one does, and those that
@@ -230,13 +215,8 @@ class Safety:
         return order, without
 
     def _way(
-        self,
-        rows: NDArray[np.intp],
-        order: NDArray[np.intp],
-        ways: NDArray[np.intp],
-        current: NDArray[np.int64],
-        first: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        self, rows: Rows, order: Rows, ways: Rows, current: Ints64, first: Flags
+    ) -> tuple[Rows, Flags]:
         """Return for some rows the first way through their slots that keeps every rule, if any."""
         count = self.transitions.moves[rows].sum(1)
         most = ways.shape[1]
@@ -256,13 +236,7 @@ class Safety:
         chosen = tried[np.arange(len(rows)), best]
         return np.where(found[:, None], chosen, order[rows]), found
 
-    def admits_learners(
-        self,
-        rows: NDArray[np.intp],
-        before: NDArray[np.int32],
-        after: NDArray[np.int32],
-        role: NDArray[np.uint8],
-    ) -> NDArray[np.bool_]:
+    def admits_learners(self, rows: Rows, before: Ints32, after: Ints32, role: Roles) -> Flags:
         """Whether rows keep their rules while all that moves is copied beside the old; (n,)."""
         if not self.protocol.joint:
             # one by one they serve beside the old, too
@@ -281,25 +255,13 @@ class Safety:
                 admits[bad[both[0] & both[1]]] = False
         return admits
 
-    def _joined(
-        self,
-        rows: NDArray[np.intp],
-        node: NDArray[np.int32],
-        role: NDArray[np.uint8],
-        slot: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def _joined(self, rows: Rows, node: Ints32, role: Roles, slot: Ints64) -> tuple[Ints32, Roles]:
         """Add the new replica of a slot to a row that still has the old one."""
         lines = np.arange(len(rows))
         more = self.transitions.after[rows, slot][:, None]
         return np.hstack([node, more]), np.hstack([role, role[lines, slot][:, None]])
 
-    def _order_holds(
-        self,
-        rows: NDArray[np.intp],
-        order: NDArray[np.intp],
-        count: NDArray[np.int64],
-        given: bool = False,
-    ) -> NDArray[np.bool_]:
+    def _order_holds(self, rows: Rows, order: Rows, count: Ints64, given: bool = False) -> Flags:
         """Whether every state of an order keeps the rules."""
         if not given:
             order, count = order[rows], count[rows]
@@ -325,9 +287,7 @@ class Safety:
             held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
         return held
 
-    def _one_by_one(
-        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
+    def _one_by_one(self, rows: Rows, node: Ints32, role: Roles) -> Flags:
         """Whether every state keeps the rules as roles change, voters being made first."""
         held, becomes = np.ones(len(rows), bool), self.transitions.becomes[rows]
         for rises in (True, False):
@@ -338,13 +298,7 @@ class Safety:
                 held[some] &= self.keeps(rows[some], node[some], role[some])
         return held
 
-    def _fits(
-        self,
-        order: NDArray[np.intp],
-        current: NDArray[np.int64],
-        first: NDArray[np.bool_],
-        rows: NDArray[np.intp],
-    ) -> NDArray[np.bool_]:
+    def _fits(self, order: Rows, current: Ints64, first: Flags, rows: Rows) -> Flags:
         """Whether orders of rows begin with what is to be first, and next leaders keep to theirs.
 
         Who is to lead changes before who leads does, and gets its vote in between.
@@ -369,9 +323,7 @@ class Safety:
         fits &= ~(comes & (gets | loses)) | (next_leader < turn)
         return np.asarray(fits & (~(goes & gets) | (turn < now)))
 
-    def lacks(
-        self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
+    def lacks(self, rows: Rows, node: Ints32, role: Roles) -> Flags:
         """Whether rows lack live replicas, or enough of them after a loss, that both ends have."""
         transitions = self.transitions
         wanted = self.cluster.partitions.min_active[self.transitions.partition[rows]]
@@ -392,7 +344,7 @@ class Safety:
             lacks |= ~now.all(1)
         return np.asarray(lacks)
 
-    def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def _survives(self, node: Ints32, role: Roles) -> Flags:
         """Return whether enough is left as it is and after the loss of any domain, (n, 2 + L)."""
         topology = self.cluster.topology
         # column by column: sums over a few columns are slow row by row
@@ -410,13 +362,7 @@ class Safety:
             survives.append(left - lost >= enough)
         return np.stack(survives, axis=1)
 
-    def _breaks(
-        self,
-        rows: NDArray[np.intp],
-        node: NDArray[np.int32],
-        role: NDArray[np.uint8],
-        twin: NDArray[np.intp] | None = None,
-    ) -> NDArray[np.bool_]:
+    def _breaks(self, rows: Rows, node: Ints32, role: Roles, twin: Rows | None = None) -> Flags:
         """Whether rows break a hard rule of their partitions that both ends keep."""
         transitions = self.transitions
         breaks = np.zeros(len(rows), bool)
@@ -435,14 +381,14 @@ class Safety:
         return breaks
 
     @cached_property
-    def begun(self) -> NDArray[np.bool_]:
+    def begun(self) -> Flags:
         """Slots of which a copy is under way, (A, R)."""
         transitions, flags = self.transitions, np.append(self.cluster.placement.flags, np.uint16(0))
         begun = (flags[transitions.replica] & Flag.INCOMING) != 0
         return np.asarray(begun & (transitions.before != transitions.after))
 
     @cached_property
-    def urgent(self) -> NDArray[np.bool_]:
+    def urgent(self) -> Flags:
         """Slots that change before all others: what is under way, else what lost its node, (A, R).
 
         The latter go first where the others can be exchanged together after them.
@@ -461,14 +407,14 @@ class Safety:
         return found
 
     @cached_property
-    def by_room(self) -> NDArray[np.intp]:
+    def by_room(self) -> Rows:
         """Nodes, the emptiest first."""
         cluster = self.cluster
         loads = PlacementCounts.of(cluster, cluster.placement).loads
         used = utilisation(loads, cluster.nodes.capacity).max(axis=1, initial=0.0)
         return np.argsort(used, kind="stable")
 
-    def kinds(self, row: int) -> NDArray[np.intp]:
+    def kinds(self, row: int) -> Rows:
         """Return a number per node, the same for those that are all one to the rules of a row."""
         q = int(self._scope.rule[self.transitions.partition[row]])
         if q not in self._kinds:

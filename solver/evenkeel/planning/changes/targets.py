@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
@@ -14,15 +13,13 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, Rows, read_only
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.throttle import Protocol
 
 
-def still_listed(
-    cluster: Cluster, target: Placement, unplaced: NDArray[np.int64]
-) -> tuple[Placement, NDArray[np.intp]]:
+def still_listed(cluster: Cluster, target: Placement, unplaced: Ints64) -> tuple[Placement, Rows]:
     """Return a target in which what found no node stays on nodes that are down, and which it is.
 
     They are kept: with fewer listed replicas the system would consider the partition complete.
@@ -45,7 +42,7 @@ def still_listed(
 
 def with_unreplaced(
     cluster: Cluster, target: Placement, protocol: Protocol
-) -> tuple[Placement, NDArray[np.bool_]]:
+) -> tuple[Placement, Flags]:
     """Return a target, and the replicas that it gives up but no step takes off, (K,)."""
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
@@ -64,8 +61,8 @@ def with_unreplaced(
 
 
 def unlisted(
-    cluster: Cluster, target: Placement, asked: Placement, unreplaced: NDArray[np.bool_]
-) -> tuple[Placement, NDArray[np.bool_]]:
+    cluster: Cluster, target: Placement, asked: Placement, unreplaced: Flags
+) -> tuple[Placement, Flags]:
     """Return a target for protocols that name no replica on a dead node, and what waits, (K,).
 
     Where a change lists all replicas of a partition, a partition that keeps a replica on a dead
@@ -89,18 +86,18 @@ def unlisted(
     return replace(target, leader=read_only(leader)), waits[start.owner] & changes
 
 
-def lists_lost(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+def lists_lost(cluster: Cluster, target: Placement) -> Flags:
     """Return which partitions list a replica on a node that is down, or lack one, (P,)."""
     down = np.append(~cluster.nodes.serves, False)[target.node]
     return _lists(target, down | _unreplaced(cluster, target))
 
 
-def _lists(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _lists(target: Placement, replicas: Flags) -> Flags:
     """Return which partitions have some replicas, (P,)."""
     return np.asarray(np.bincount(target.owner[replicas], minlength=len(target)) > 0)
 
 
-def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+def _unreplaced(cluster: Cluster, target: Placement) -> Flags:
     """Return which lost replicas leave their slot empty in a partition that lacks some, (K,)."""
     start, wanted = cluster.placement, cluster.partitions.replicas
     lost = np.append(~cluster.nodes.serves, False)[start.node] & (target.node < 0)
@@ -109,9 +106,7 @@ def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     return np.asarray(lost & (earlier_of(start, lost) < lacking))
 
 
-def led_where_there_is_room(
-    cluster: Cluster, target: Placement, proposed: NDArray[np.integer]
-) -> Placement:
+def led_where_there_is_room(cluster: Cluster, target: Placement, proposed: Ints) -> Placement:
     """Return a target whose partitions without a leader are led by the slots ``proposed (P,)``."""
     some = np.flatnonzero(proposed >= 0)
     leader = target.leader.copy()
@@ -149,9 +144,7 @@ def led_where_there_is_room(
     return target.replaced(target.node, read_only(leader))
 
 
-def _candidates(
-    cluster: Cluster, target: Placement, able: NDArray[np.bool_]
-) -> Callable[[int], list[int]]:
+def _candidates(cluster: Cluster, target: Placement, able: Flags) -> Callable[[int], list[int]]:
     """Return a function to the voters of a partition that may lead, those that stay first."""
     fit = able[target.node] & (target.role == Role.VOTER)
     comes = target.node != cluster.placement.node
@@ -168,7 +161,7 @@ ROUNDING = 1e-9
 """Share of a limit that is rounding."""
 
 
-def room(cluster: Cluster, asked: Placement) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def room(cluster: Cluster, asked: Placement) -> tuple[Rows, Reals]:
     """Return places of every node, (N, 1 + T), and their limits less what a target carries, (M, D).
 
     Places are nodes, and domains with a capacity; the last place has all the room there is. A limit
@@ -219,7 +212,7 @@ def as_far(cluster: Cluster, found: Placement, bound: Placement, target: Placeme
     return with_rows(found, which, target, which[target.owner])
 
 
-def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np.bool_]:
+def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> Flags:
     """Return which partitions have live replicas or leaders that were not asked for, (P,)."""
     live = np.append(cluster.nodes.serves, False)
     differs = (asked.leader_node != target.leader_node) & live[target.leader_node]
@@ -228,12 +221,7 @@ def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np
     return np.asarray(differs)
 
 
-def with_rows(
-    placement: Placement,
-    leaders: NDArray[np.bool_],
-    other: Placement,
-    rows: NDArray[np.bool_],
-) -> Placement:
+def with_rows(placement: Placement, leaders: Flags, other: Placement, rows: Flags) -> Placement:
     """Return a placement with leaders (P,) and replicas (K,) of another."""
     return replace(
         placement,
@@ -261,9 +249,7 @@ def _exceeds(cluster: Cluster, asked: Placement, target: Placement) -> bool:
     return bool((free < 0.0).any())
 
 
-def out_of_reach(
-    cluster: Cluster, target: Placement, waits: NDArray[np.bool_], protocol: Protocol
-) -> NDArray[np.bool_]:
+def out_of_reach(cluster: Cluster, target: Placement, waits: Flags, protocol: Protocol) -> Flags:
     """Return which replicas cannot join their node, (K,): it is down, or they wait, or for such.
 
     Those of a partition wait together where the rest alone would break a rule that both ends keep,
@@ -271,7 +257,7 @@ def out_of_reach(
     """
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
-    lost: NDArray[np.bool_] = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]
+    lost: Flags = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]
     transitions = cache(lambda: [audit(cluster, _serving(cluster, one)) for one in (start, target)])
     while lost.any():
         rest = within_reach(cluster, target, lost)
@@ -294,12 +280,8 @@ def _serving(cluster: Cluster, placement: Placement) -> Placement:
 
 
 def _lacks(
-    cluster: Cluster,
-    target: Placement,
-    rest: Placement,
-    which: NDArray[np.bool_],
-    protocol: Protocol,
-) -> NDArray[np.bool_]:
+    cluster: Cluster, target: Placement, rest: Placement, which: Flags, protocol: Protocol
+) -> Flags:
     """Return which of some partitions lack live replicas that both ends have, (n,)."""
     transitions = TransitionTable.between(
         cluster.placement, target, np.flatnonzero(which).astype(np.int32)
@@ -310,20 +292,20 @@ def _lacks(
     return Safety(cluster, transitions, protocol).lacks(np.arange(len(transitions)), node, role)
 
 
-def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -> Placement:
+def within_reach(cluster: Cluster, target: Placement, lost: Flags) -> Placement:
     """Return a target in which replicas that cannot join their node stay, and lead no more."""
     if not lost.any():
         return target
     return with_rows(target, _led_by(target, lost), cluster.placement, lost)
 
 
-def in_full(target: Placement, lost: NDArray[np.bool_], reached: Placement) -> Placement:
+def in_full(target: Placement, lost: Flags, reached: Placement) -> Placement:
     """Return what was reached with the rest of the target, in the same slots."""
     if not lost.any():
         return reached
     return with_rows(reached, _led_by(target, lost), target, lost)
 
 
-def _led_by(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _led_by(target: Placement, replicas: Flags) -> Flags:
     """Return which partitions some replicas lead, (P,)."""
     return np.append(replicas, False)[target.leader_replica]

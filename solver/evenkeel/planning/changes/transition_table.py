@@ -1,37 +1,36 @@
 """The transition table: partitions that differ between start and target, one row each."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Columns, Flags, Ints32, Ints64, Roles, read_only
 from evenkeel.planning.throttle import Protocol
 
 
 @dataclass(frozen=True, eq=False)
-class TransitionTable:
+class TransitionTable(Columns):
     """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot."""
 
-    partition: NDArray[np.int32]  # (A,) which they are
-    replica: NDArray[np.int64]  # (A, R) row of each slot in the placement
+    partition: Ints32  # (A,) which they are
+    replica: Ints64  # (A, R) row of each slot in the placement
     # before, after: (A, R) node of each slot
-    before: NDArray[np.int32]
-    after: NDArray[np.int32]
+    before: Ints32
+    after: Ints32
     # role, becomes: (A, R) its role before, and after; of what is nowhere the same as at the other
     # end
-    role: NDArray[np.uint8]
-    becomes: NDArray[np.uint8]
-    recasts: NDArray[np.bool_]  # (A, R) the slots that stand for a change of roles
+    role: Roles
+    becomes: Roles
+    recasts: Flags  # (A, R) the slots that stand for a change of roles
     # led, leads: (A,) slot that leads before, and after
-    led: NDArray[np.int64]
-    leads: NDArray[np.int64]
-    late: NDArray[np.bool_]  # (A,) whether roles are to change last where they can, else first
+    led: Ints64
+    leads: Ints64
+    late: Flags  # (A,) whether roles are to change last where they can, else first
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "TransitionTable":
@@ -44,9 +43,7 @@ class TransitionTable:
         return transitions._recast() if recast.any() else transitions
 
     @classmethod
-    def between(
-        cls, start: Placement, target: Placement, partition: NDArray[np.int32]
-    ) -> "TransitionTable":
+    def between(cls, start: Placement, target: Placement, partition: Ints32) -> "TransitionTable":
         """Return what some partitions have in two placements."""
         first = start.first[partition]
         length = start.first[partition + 1] - first
@@ -66,7 +63,7 @@ class TransitionTable:
         )  # fmt: skip
 
     @property
-    def differ(self) -> NDArray[np.bool_]:
+    def differ(self) -> Flags:
         """Whether a partition stands, votes or is led otherwise in the end; (A,)."""
         moves = (self.before != self.after) | (self.role != self.becomes)
         return np.asarray(moves.any(1) | ((self.led != self.leads) & (self.leads >= 0)))
@@ -88,26 +85,22 @@ class TransitionTable:
         return len(self.partition)
 
     @cached_property
-    def moves(self) -> NDArray[np.bool_]:
+    def moves(self) -> Flags:
         """Slots that change at all, (A, R)."""
         return np.asarray((self.before != self.after) | self.recasts)
 
     @property
-    def changes_roles(self) -> NDArray[np.bool_]:
+    def changes_roles(self) -> Flags:
         """Partitions of which roles change in place, (A,)."""
         return np.asarray(self.recasts.any(axis=1))
 
     @property
-    def votes(self) -> NDArray[np.bool_]:
+    def votes(self) -> Flags:
         """Slots that vote before and after, (A, R)."""
         return np.asarray((self.role == Role.VOTER) & (self.becomes == Role.VOTER))
 
-    def take(self, rows: NDArray[np.intp]) -> "TransitionTable":
-        """Return some of the partitions."""
-        return TransitionTable(*(getattr(self, one.name)[rows] for one in fields(self)))
 
-
-def _leading(placement: Placement, partition: NDArray[np.int32]) -> NDArray[np.int64]:
+def _leading(placement: Placement, partition: Ints32) -> Ints64:
     """Return the slot that leads each partition; -1 where it has no node."""
     placed = placement.leader_node[partition] >= 0
     return np.where(placed, placement.leader[partition], -1).astype(np.int64)
@@ -163,9 +156,7 @@ def _word(role: Role) -> str:
     return role.name.lower().replace("_", "-")
 
 
-def in_place(
-    cluster: Cluster, target: Placement, protocol: Protocol
-) -> tuple[Placement, NDArray[np.int64]]:
+def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Placement, Ints64]:
     """Return a target in which a node that stays with a partition keeps its slot, and its leaders.
 
     Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything,
@@ -212,9 +203,7 @@ def in_place(
     return replace(found, disk=lying(found, target)), proposed
 
 
-def _unpermuted(
-    transitions: TransitionTable, protocol: Protocol
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
+def _unpermuted(transitions: TransitionTable, protocol: Protocol) -> tuple[Ints32, Roles, Ints64]:
     """Return nodes, roles and leading slots after, nodes that stay being where they were."""
     where, becomes, leads = transitions.after, transitions.becomes, transitions.leads.copy()
     if where.size == 0:

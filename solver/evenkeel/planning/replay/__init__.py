@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Roles, Rows
 from evenkeel.planning.replay.certificate import (
     BREACHES,
     Breach,
@@ -85,7 +85,7 @@ def replay(
     throttle: "Throttle | None" = None,
     joint: bool = False,
     quorum: bool = True,
-    in_flight: NDArray[np.int32] | None = None,
+    in_flight: Ints32 | None = None,
 ) -> Certificate:
     """Replay a plan from the cluster's own placement, and check every state on the way.
 
@@ -162,12 +162,8 @@ def _unusable(cluster: Cluster, steps: Steps) -> Certificate | None:
 
 
 def _replay_partitions(
-    found: Findings,
-    needs: Needs,
-    target: Placement | None,
-    joint: bool,
-    quorum: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
+    found: Findings, needs: Needs, target: Placement | None, joint: bool, quorum: bool
+) -> tuple[Ints32, Roles, Ints32]:
     """Check what concerns one partition at a time; return nodes, roles and leaders in the end."""
     cluster, timeline = found.cluster, found.timeline
     live = live_nodes(cluster)
@@ -212,7 +208,7 @@ def _replay_partitions(
     return node, role, leader
 
 
-def _shown(timeline: Timeline, trajectory: Trajectory, joint: bool) -> NDArray[np.intp]:
+def _shown(timeline: Timeline, trajectory: Trajectory, joint: bool) -> Rows:
     """Return the state that is seen for each: of a joint change the last, else the state itself."""
     shown = np.arange(len(trajectory.step))
     at = trajectory.at
@@ -251,11 +247,7 @@ def _check_order(found: Findings, needs: Needs) -> None:
 
 
 def settle(
-    found: Findings,
-    trajectory: Trajectory,
-    final: NDArray[np.int32],
-    role: NDArray[np.uint8],
-    live: NDArray[np.bool_],
+    found: Findings, trajectory: Trajectory, final: Ints32, role: Roles, live: Flags
 ) -> None:
     """Write down where replicas stand in the end, and as what; find what is left over."""
     end = trajectory.final
@@ -290,11 +282,7 @@ def settle(
 
 
 def compare_ends(
-    found: Findings,
-    target: Placement | None,
-    node: NDArray[np.int32],
-    role: NDArray[np.uint8],
-    leader: NDArray[np.int32],
+    found: Findings, target: Placement | None, node: Ints32, role: Roles, leader: Ints32
 ) -> End:
     """Compare the last state, nodes and roles (K,) and leading nodes (P,), with the target."""
     if target is None:
@@ -363,7 +351,7 @@ def check_flights(found: Findings, throttle: "Throttle") -> None:
             found.breach("window", shut, at[shut], partition=steps.partition[shut])
 
 
-def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
+def _check_recovery(found: Findings, copies: Rows) -> None:
     """Find copies that begin while partitions lack live replicas that they get later."""
     cluster, timeline = found.cluster, found.timeline
     steps, start = timeline.steps, cluster.placement
@@ -389,7 +377,7 @@ def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
     found.breach("recovery", early, timeline.start[early], partition=steps.partition[early])
 
 
-def _followers(steps: Steps, some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _followers(steps: Steps, some: Flags) -> Flags:
     """Return some steps and all that wait for them, directly or not, (S,)."""
     step, before = pairs(steps)
     order = np.argsort(before, kind="stable")
@@ -410,9 +398,9 @@ def _hold(
     found: Findings,
     kind: str,
     of: str,
-    copies: NDArray[np.intp],
-    place: NDArray[np.int32],
-    amount: NDArray[np.float64],
+    copies: Rows,
+    place: Ints32,
+    amount: Reals,
     most: float | None,
     places: int,
     *,

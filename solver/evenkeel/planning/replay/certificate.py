@@ -5,10 +5,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenkeel.measure.audit import KINDS
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import Ints, Ints64, Reals
 from evenkeel.model.rules import COUNTS, REQUIREMENTS
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.planning.replay.timeline import Timeline
@@ -215,19 +216,11 @@ class Findings:
 
     cluster: Cluster
     timeline: Timeline
-    broken: list[tuple[str, NDArray[np.float64], NDArray[np.int64]]] = field(default_factory=list)
-    closest: dict[tuple[str, str], tuple[float, float, float, NDArray[np.int64]]] = field(
-        default_factory=dict
-    )
+    broken: list[tuple[str, Reals, Ints64]] = field(default_factory=list)
+    closest: dict[tuple[str, str], tuple[float, float, float, Ints64]] = field(default_factory=dict)
 
     def breach(
-        self,
-        kind: str,
-        step: NDArray[np.integer],
-        rank: NDArray[np.integer],
-        amount: ArrayLike = 1.0,
-        /,
-        **where: ArrayLike,
+        self, kind: str, step: Ints, rank: Ints, amount: ArrayLike = 1.0, /, **where: ArrayLike
     ) -> None:
         """Note breaches of one kind, each by its step, the rank of its event and its amount."""
         if len(step):
@@ -242,11 +235,11 @@ class Findings:
         self,
         kind: str,
         of: str,
-        closeness: NDArray[np.float64] | NDArray[np.integer],
+        closeness: Reals | Ints,
         value: ArrayLike,
         limit: ArrayLike,
-        step: NDArray[np.integer],
-        rank: NDArray[np.integer],
+        step: Ints,
+        rank: Ints,
         /,
         **where: ArrayLike,
     ) -> None:

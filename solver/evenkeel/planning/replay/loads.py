@@ -8,7 +8,7 @@ them could have begun while nothing else is done.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from evenkeel.measure.rows import at_node, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.planning.replay.certificate import Breach, Findings
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, pairs, sort_by
 from evenkeel.planning.replay.trajectory import JOINED, VACATED, ReplicaState, Trajectory
@@ -40,11 +41,11 @@ class Begun:
     That is its load in what is transient, and of a replica that was nowhere in all dimensions.
     """
 
-    replica: NDArray[np.int64]
-    node: NDArray[np.int32]
-    weight: NDArray[np.float64]
+    replica: Ints64
+    node: Ints32
+    weight: Reals
 
-    def steps(self, steps: Steps) -> NDArray[np.bool_]:
+    def steps(self, steps: Steps) -> Flags:
         """Return the steps that go on with one of the copies, (S,)."""
         copies = steps.kind == StepKind.COPY
         if len(self.replica) == 0:
@@ -54,7 +55,7 @@ class Begun:
         return np.asarray(copies & same)
 
 
-def under_way(cluster: Cluster, in_flight: NDArray[np.int32] | None) -> Begun:
+def under_way(cluster: Cluster, in_flight: Ints32 | None) -> Begun:
     """Return the copies that are under way where replicas are on, or on their way to, nodes."""
     start = cluster.placement
     node = start.node if in_flight is None else in_flight
@@ -120,18 +121,16 @@ class Needs:
     """Which steps build on which, and of which replicas they are."""
 
     # (S,) copies of a replica that was nowhere, and what is done with their learners later
-    fresh: NDArray[np.bool_]
-    light: NDArray[np.bool_]  # (S,) steps of replicas that are non-voters as they start
+    fresh: Flags
+    light: Flags  # (S,) steps of replicas that are non-voters as they start
     # (S,) hand-overs from a leader that is no voter, and roles that change while the replica leads
-    led: NDArray[np.bool_]
+    led: Flags
     # later, earlier, rank: steps, those that each builds on, and the rank of its start
-    later: list[NDArray[np.int32]] = field(default_factory=list)
-    earlier: list[NDArray[np.int32]] = field(default_factory=list)
-    rank: list[NDArray[np.int32]] = field(default_factory=list)
+    later: list[Ints32] = field(default_factory=list)
+    earlier: list[Ints32] = field(default_factory=list)
+    rank: list[Ints32] = field(default_factory=list)
 
-    def note(
-        self, trajectory: Trajectory, event: NDArray[np.intp], column: NDArray[np.integer]
-    ) -> None:
+    def note(self, trajectory: Trajectory, event: Rows, column: Ints) -> None:
         """Note that events build on what happened in other columns, unless in the beginning."""
         earlier = trajectory.step[column]
         real = np.flatnonzero(earlier >= 0)
@@ -198,9 +197,7 @@ def check_roles(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
     )  # fmt: skip
 
 
-def check_copies(
-    found: Findings, trajectory: Trajectory, needs: Needs, live: NDArray[np.bool_]
-) -> None:
+def check_copies(found: Findings, trajectory: Trajectory, needs: Needs, live: Flags) -> None:
     """Find copies from nodes that have nothing to read from start to finish."""
     steps = found.timeline.steps
     event = np.flatnonzero(trajectory.event((StepKind.COPY,)))
@@ -289,9 +286,9 @@ def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None
     needs.note(trajectory, event[follows + 1], at[follows])
 
 
-def live_nodes(cluster: Cluster) -> NDArray[np.bool_]:
+def live_nodes(cluster: Cluster) -> Flags:
     """Return the nodes of which replicas live, (N,)."""
-    live: NDArray[np.bool_] = cluster.nodes.serves
+    live: Flags = cluster.nodes.serves
     return live
 
 
@@ -324,7 +321,7 @@ def check_pins(found: Findings, target: Placement | None) -> None:
     _breach(found, "pinned", which, leaving=True)
 
 
-def _breach(found: Findings, kind: str, step: NDArray[np.intp], *, leaving: bool = False) -> None:
+def _breach(found: Findings, kind: str, step: Rows, *, leaving: bool = False) -> None:
     steps = found.timeline.steps
     node = steps.source if leaving else steps.target
     found.breach(
@@ -336,12 +333,8 @@ LEAVING = (StepKind.DEMOTE, StepKind.REMOVE, StepKind.SWAP, LOWER)
 
 
 def check_leaders(
-    found: Findings,
-    trajectory: Trajectory,
-    needs: Needs,
-    live: NDArray[np.bool_],
-    target: Placement | None,
-) -> NDArray[np.int32]:
+    found: Findings, trajectory: Trajectory, needs: Needs, live: Flags, target: Placement | None
+) -> Ints32:
     """Find leaders that go before they hand over, and hand-overs to what may not lead.
 
     A leader on a dead node leads nothing: its replica may leave, and any other may take over.
@@ -392,9 +385,9 @@ def _check_leaving(
     found: Findings,
     trajectory: Trajectory,
     needs: Needs,
-    live: NDArray[np.bool_],
-    column: NDArray[np.int64],
-    since: NDArray[np.int64],
+    live: Flags,
+    column: Ints64,
+    since: Ints64,
 ) -> None:
     """Find live leaders that are demoted, where they are or not, swapped or removed."""
     steps = found.timeline.steps
@@ -418,9 +411,7 @@ def _check_leaving(
     needs.note(trajectory, gone[here], handed[here])
 
 
-def _leading(
-    found: Findings, trajectory: Trajectory
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leading(found: Findings, trajectory: Trajectory) -> tuple[Ints64, Ints64]:
     """Return the row of the leader in each state, and the event that made it the leader."""
     cluster = found.cluster
     slot = cluster.placement.leader[trajectory.partition[trajectory.initial]].astype(np.int64)
@@ -435,26 +426,16 @@ def _leading(
 
 
 @dataclass(frozen=True, eq=False)
-class Trades:
+class Trades(Columns):
     """What steps take of places and give back, an entry per step and place; E of them."""
 
     # place, step, rank: (E,) the place, the step, and the rank of its event
-    place: NDArray[np.integer]
-    step: NDArray[np.integer]
-    rank: NDArray[np.integer]
-    taken: NDArray[np.int64]  # (E,) what it takes, below 0 where it gives back
-    free: NDArray[np.int64]  # (E,) what of its place is free at the beginning
-    unit: NDArray[np.float64]  # (E,) what one of these counts, in the dimension's unit
-
-    @classmethod
-    def joined(cls, parts: list["Trades"]) -> "Trades":
-        """Join some of them."""
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts])
-                     for one in fields(cls)))  # fmt: skip
-
-    def take(self, rows: NDArray[np.integer]) -> "Trades":
-        """Return some entries."""
-        return Trades(*(getattr(self, one.name)[rows] for one in fields(self)))
+    place: Ints
+    step: Ints
+    rank: Ints
+    taken: Ints64  # (E,) what it takes, below 0 where it gives back
+    free: Ints64  # (E,) what of its place is free at the beginning
+    unit: Reals  # (E,) what one of these counts, in the dimension's unit
 
     def tight(self) -> "Trades":
         """Return the entries of places, which lie together, that do not hold all that comes."""
@@ -500,7 +481,7 @@ class Rooms:
             )  # fmt: skip
 
 
-def _short(steps: Steps, trades: Trades, lane: NDArray[np.intp]) -> list[tuple[int, int]]:
+def _short(steps: Steps, trades: Trades, lane: Rows) -> list[tuple[int, int]]:
     """Return the first entry of each lane that lacks room, and how much; by lane and step."""
     need = _beyond_free(trades, lane)
     rows = np.flatnonzero(need > 0)
@@ -532,7 +513,7 @@ def _short(steps: Steps, trades: Trades, lane: NDArray[np.intp]) -> list[tuple[i
     return found
 
 
-def _beyond_free(trades: Trades, lane: NDArray[np.intp]) -> NDArray[np.int64]:
+def _beyond_free(trades: Trades, lane: Rows) -> Ints64:
     """Return what entries take beyond what is free, that being for the first of their lane."""
     comes = np.maximum(trades.taken, 0)
     total = np.cumsum(comes)
@@ -542,15 +523,13 @@ def _beyond_free(trades: Trades, lane: NDArray[np.intp]) -> NDArray[np.int64]:
     return np.asarray(np.clip(total - trades.free, 0, comes))
 
 
-Ints = NDArray[np.integer]
-
 BITS = 2048
 """Entries that give back whose followers are looked for in one go."""
 
 
 def direct_givers(
     steps: Steps, lane: Ints, step: Ints, takes: Ints, gives: Ints
-) -> tuple[NDArray[np.int64], list[int]]:
+) -> tuple[Ints64, list[int]]:
     """Return of entries that take those of their lane that give to them, in the order given.
 
     Entries are of a ``step (E,)`` and a ``lane (E,)``; ``takes`` and ``gives`` are some of them.
@@ -575,7 +554,7 @@ def direct_givers(
     return first, gives[giver[by_taker]].tolist()
 
 
-def _chains(steps: Steps) -> NDArray[np.int32]:
+def _chains(steps: Steps) -> Ints32:
     """Return a number per step, the same for steps of a partition each of which waits for the last.
 
     Steps of a chain wait for all that come before them there.
@@ -594,9 +573,7 @@ def _chains(steps: Steps) -> NDArray[np.int32]:
     return chain
 
 
-def _ends_before(
-    steps: Steps, chain: NDArray[np.int32], of: Ints
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+def _ends_before(steps: Steps, chain: Ints32, of: Ints) -> tuple[Rows, Ints64, Ints64]:
     """Return chains that are done up to a step before some steps: for which of those, and where.
 
     They are a step's own, up to before itself, and those that its own waits for until then.
@@ -615,7 +592,7 @@ def _ends_before(
             np.concatenate([of - 1, ends[where]]).astype(np.int64))  # fmt: skip
 
 
-def _spread(low: Ints, high: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _spread(low: Ints, high: Ints) -> tuple[Rows, Rows]:
     """Return all of some ranges one after another: of which range each is, and what is there."""
     length = high - low
     each = np.repeat(np.arange(len(low)), length)
@@ -760,7 +737,7 @@ MOST = 64.0
 SOME = 1 << 16
 """Entries that are looked at in one go: all of some places."""
 
-Weigh = Callable[[Ints, Signs, int], NDArray[np.float64]]
+Weigh = Callable[[Ints, Signs, int], Reals]
 """Takes steps, signs and a dimension; returns the load put on, negative where it is taken off."""
 
 
@@ -775,7 +752,7 @@ class Entries:
     sign: Signs  # (E,) 1 where load is put on, -1 where it is taken off
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[NDArray[np.intp], Ints, Ints, int]]) -> "Entries":
+    def of(cls, parts: Sequence[tuple[Rows, Ints, Ints, int]]) -> "Entries":
         """Join parts of steps, nodes of all steps, ranks of all steps, and a sign."""
         return cls(
             np.concatenate([which.astype(np.int32) for which, *_ in parts]),
@@ -784,7 +761,7 @@ class Entries:
             np.concatenate([np.full(len(which), sign, np.int8) for which, *_, sign in parts]),
         )
 
-    def by_place(self, place_of: NDArray[np.int32], places: int) -> Iterator[tuple[Ints, Moment]]:
+    def by_place(self, place_of: Ints32, places: int) -> Iterator[tuple[Ints, Moment]]:
         """Yield places (-1 is none) and entries by place and rank, all of some places at a time."""
         place = place_of[self.node]
         place[place < 0] = places
@@ -817,7 +794,7 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None, begun: 
     np.add.at(carried, begun.node, begun.weight)
     ends = [carried]
     if target is not None:
-        ends.append(_target_loads(cluster, start.loads, target))
+        ends.append(PlacementCounts.of(cluster, target).loads)
     limit = np.maximum.reduce([nodes.capacity, *ends])
     names = cluster.dimensions
     own = np.where(serving, np.arange(len(nodes), dtype=np.int32), np.int32(-1))
@@ -838,10 +815,10 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None, begun: 
 def _check_counts(
     found: Findings,
     rooms: Rooms,
-    serving: NDArray[np.bool_],
-    start: NDArray[np.int64],
+    serving: Flags,
+    start: Ints64,
     target: Placement | None,
-    goes_on: NDArray[np.bool_],
+    goes_on: Flags,
 ) -> None:
     """Find nodes with more replicas, learners and what is left included, than they take."""
     most = found.cluster.nodes.max_replicas
@@ -860,7 +837,7 @@ def _check_counts(
            lambda step, sign, d: sign.astype(np.float64), begin, limit[:, None])  # fmt: skip
 
 
-def _entries(found: Findings, goes_on: NDArray[np.bool_]) -> Entries:
+def _entries(found: Findings, goes_on: Flags) -> Entries:
     """List what steps put on nodes as they start, and take off as they finish."""
     timeline = found.timeline
     steps = timeline.steps
@@ -886,7 +863,7 @@ def _weigher(found: Findings, needs: Needs) -> Weigh:
     load = cluster.partitions.load
     in_place = bool((kinds >= RAISE).any())
 
-    def weigh(step: Ints, sign: Signs, d: int) -> NDArray[np.float64]:
+    def weigh(step: Ints, sign: Signs, d: int) -> Reals:
         partition, kind = steps.partition[step], kinds[step]
         value = load.voter[partition, d]
         if load.non_voter is not load.voter:
@@ -918,34 +895,7 @@ def _weigher(found: Findings, needs: Needs) -> Weigh:
     return weigh
 
 
-def _target_loads(
-    cluster: Cluster, loads: NDArray[np.float64], target: Placement
-) -> NDArray[np.float64]:
-    """Return what nodes carry in the target, from what changes alone."""
-    start, first = cluster.placement, cluster.placement.first
-    differs = (start.node != target.node) | (start.role != target.role)
-    led = np.flatnonzero(start.leader != target.leader)
-    for one in (start, target):
-        here = led[one.leader[led] >= 0]
-        differs[first[here] + one.leader[here]] = True
-    replica = np.flatnonzero(differs)
-    owner = start.owner[replica]
-    slot = replica - first[owner]
-    total, load = loads.copy(), cluster.partitions.load
-    for placement, sign in ((start, -1.0), (target, 1.0)):
-        light = placement.role[replica] == Role.NON_VOTER
-        node = placement.node[replica] + 1
-        leads = placement.leader[owner] == slot
-        for d in range(total.shape[1]):
-            value = np.where(light, load.non_voter[owner, d], load.voter[owner, d])
-            value = np.where(leads, load.leader[owner, d], value)
-            total[:, d] += sign * np.bincount(node, value, len(total) + 1)[1:]
-    return total
-
-
-def _by_domain(
-    loads: NDArray[np.float64], domain: NDArray[np.int32], domains: int
-) -> NDArray[np.float64]:
+def _by_domain(loads: Reals, domain: Ints32, domains: int) -> Reals:
     """Add up the loads of the nodes of each domain."""
     columns = [np.bincount(domain + 1, loads[:, d], domains + 1)[1:] for d in range(loads.shape[1])]
     return np.stack(columns, 1)
@@ -958,10 +908,10 @@ def _check(
     column: str,
     names: Sequence[str],
     entries: Entries,
-    place_of: NDArray[np.int32],
+    place_of: Ints32,
     weigh: Weigh,
-    start: NDArray[np.float64],
-    limit: NDArray[np.float64],
+    start: Reals,
+    limit: Reals,
     **where: int,
 ) -> None:
     """Find events after which a place carries more than its limit, dimension by dimension.
@@ -983,9 +933,9 @@ def _check_some(
     what: tuple[str, str, str, dict[str, int]],
     at: Ints,
     moment: Moment,
-    load: NDArray[np.float64],
-    start: NDArray[np.float64],
-    limit: NDArray[np.float64],
+    load: Reals,
+    start: Reals,
+    limit: Reals,
 ) -> None:
     """Add up what comes and goes, in one dimension, and report what exceeds the limits."""
     kind, name, column, where = what
@@ -1023,7 +973,7 @@ def _check_some(
     rooms.add(column, {**where}, Trades(here, step, rank, taken, free, unit))
 
 
-def _fixed(load: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.int64]:
+def _fixed(load: Reals, limit: Reals) -> Ints64:
     """Return loads as shares of their limits in fixed point; beyond a limit of 0, by sign alone."""
     share = np.divide(load, limit, out=np.sign(load), where=limit > 0.0)
     return np.rint(np.clip(share, -MOST, MOST) * ONE).astype(np.int64)
@@ -1061,7 +1011,7 @@ def check_disks(
         at[moves.replica[own]] = moves.target[own]
 
 
-def _loads(at: NDArray[np.int32], size: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def _loads(at: Ints32, size: Reals, count: int) -> Reals:
     """Return what each disk holds, (M,)."""
     lies = at >= 0
     return np.bincount(at[lies], size[lies], count).astype(float)

@@ -8,7 +8,7 @@ would break the rule.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
@@ -27,13 +27,13 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Rows
 from evenkeel.model.rules import REQUIREMENTS, Term
 from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind
 
-Counts = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+Counts = Ints64
 Held = Literal["serving", "present", "voting"]
 
 
@@ -42,10 +42,10 @@ class Standing:
     """ReplicaColumns of partitions in n states."""
 
     cluster: Cluster  # whose nodes they are on
-    partition: NDArray[np.int64]  # (n,) partition of each state
+    partition: Ints64  # (n,) partition of each state
     # node, slot: (W, n) node and slot of each column
-    node: NDArray[np.int32]
-    slot: NDArray[np.int32]
+    node: Ints32
+    slot: Ints32
     # serving, present: (W, n) whether it serves, and whether it holds anything at all
     serving: Flags
     present: Flags
@@ -61,9 +61,7 @@ class Standing:
         )  # fmt: skip
 
     @classmethod
-    def of_placement(
-        cls, cluster: Cluster, placement: Placement, partition: NDArray[np.int64]
-    ) -> "Standing":
+    def of_placement(cls, cluster: Cluster, placement: Placement, partition: Ints64) -> "Standing":
         """Return how some partitions stand in a placement."""
         first = placement.first[partition]
         width = placement.first[partition + 1] - first
@@ -87,7 +85,7 @@ class Standing:
         """ReplicaColumns that serve and vote, (W, n)."""
         return self.serving & self.votes
 
-    def domains(self, tier: int) -> NDArray[np.int32]:
+    def domains(self, tier: int) -> Ints32:
         """Return the domain of each column on a tier, -1 for none and on dead nodes; (W, n)."""
         nodes, domain = self.cluster.nodes, self.cluster.topology.domain_with_nodes[tier]
         living = np.where(nodes.serves, domain, np.int32(-1))
@@ -117,12 +115,8 @@ class Standing:
         A replica counts once in a domain, though it stands there twice while it moves.
         """
         domain = self.domains(tier)
-        counted = self.present & (domain >= 0)
-        alone = counted.copy()
-        for c in range(1, len(counted)):
-            for earlier in range(c):
-                twice = counted[earlier] & (self.slot[earlier] == self.slot[c])
-                alone[c] &= ~(twice & (domain[earlier] == domain[c]))
+        place = self.slot * np.int64(self.cluster.topology.domain_count[tier]) + domain
+        alone = _firsts(self.present & (domain >= 0), place)
         return np.asarray(_per_domain(alone, domain).max(0, initial=0), np.int64)
 
     def distinct(self, tier: int, counted: Flags | None = None) -> Counts:
@@ -140,7 +134,7 @@ class Standing:
         one, other = self.settled()
         return np.maximum(self.distinct(tier, one), self.distinct(tier, other))
 
-    def skew(self, tier: int, eligible: Flags, rule: NDArray[np.int32]) -> Counts:
+    def skew(self, tier: int, eligible: Flags, rule: Ints32) -> Counts:
         """Return the fullest domain minus the emptiest eligible one, however a change ends.
 
         ``eligible`` marks for each class of rules the domains with a node open to it, (Q, M), and
@@ -170,7 +164,7 @@ class Standing:
         return np.asarray((chosen & at_node(mask & living, self.node)).sum(0))
 
 
-def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:
+def _firsts(chosen: Flags, key: Ints) -> Flags:
     """Return those chosen in each column of which no earlier one has the same key."""
     alone = chosen.copy()
     for c in range(1, len(chosen)):
@@ -179,7 +173,7 @@ def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:
     return alone
 
 
-def _per_domain(counted: Flags, domain: NDArray[np.int32]) -> NDArray[np.int16]:
+def _per_domain(counted: Flags, domain: Ints32) -> NDArray[np.int16]:
     """Return for each column that counts how many in its column share its domain; 0 for others."""
     # short numbers: no partition has so many columns
     count = counted.astype(np.int16)
@@ -204,14 +198,7 @@ class TrajectoryCheck:
     target: Standing | None  # of the trajectory's partitions in the target, Q columns
     judged: Flags  # (n,) states that are seen: those within a joint change are not
 
-    def hold(
-        self,
-        kind: str,
-        of: str,
-        measure: Measure,
-        amount: NDArray[np.integer],
-        tier: int = -1,
-    ) -> None:
+    def hold(self, kind: str, of: str, measure: Measure, amount: Ints, tier: int = -1) -> None:
         """Find states beyond the amount of their partition, (P,), that both ends keep to."""
         trajectory = self.trajectory
         sign = -1 if kind in AT_MOST else 1
@@ -323,25 +310,16 @@ def check_terms(check: TrajectoryCheck) -> None:
 CELLS = 2_000_000
 """Entries of a table of counts, events by domains, at a time."""
 
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Columns):
     """Replicas that come to nodes and leave them: step, rank and replica, node, and +1 or -1."""
 
-    step: Ints
-    rank: Ints
-    replica: Ints
-    node: Ints
-    sign: Ints
-
-    def take(self, which: NDArray[np.integer]) -> "Flow":
-        """Return some of them."""
-        return Flow(
-            self.step[which], self.rank[which], self.replica[which], self.node[which],
-            self.sign[which],
-        )  # fmt: skip
+    step: Ints64
+    rank: Ints64
+    replica: Ints64
+    node: Ints64
+    sign: Ints64
 
 
 def binds_groups(cluster: Cluster) -> bool:
@@ -368,9 +346,7 @@ def check_groups(
         _check_depends(found, serving, ends)
 
 
-def flow_of(
-    cluster: Cluster, trajectory: Trajectory, holds: NDArray[np.bool_], shown: NDArray[np.intp]
-) -> Flow:
+def flow_of(cluster: Cluster, trajectory: Trajectory, holds: Flags, shown: Rows) -> Flow:
     """Return where columns come to hold something, and where they cease to, (W, n).
 
     What is not seen by itself happens with the state that is ``shown (n,)`` for it.
@@ -393,11 +369,7 @@ def flow_of(
 
 def joined_flows(parts: list[Flow]) -> Flow:
     """Return all of some flows, in the order of ranks."""
-    columns = [
-        np.concatenate([getattr(part, one.name) for part in parts]) if parts else np.zeros(0, int)
-        for one in fields(Flow)
-    ]
-    flow = Flow(*columns)
+    flow = Flow.joined(parts)
     return flow.take(np.argsort(flow.rank, kind="stable"))
 
 
@@ -418,7 +390,7 @@ def _exchanged(found: Findings, serving: Flow) -> Flow:
     return moved.take(np.argsort(rank, kind="stable"))
 
 
-def _once_per_domain(cluster: Cluster, flow: Flow, domain: NDArray[np.int32], domains: int) -> Flow:
+def _once_per_domain(cluster: Cluster, flow: Flow, domain: Ints32, domains: int) -> Flow:
     """Keep where a replica enters a domain and leaves it, not where it moves within."""
     where = domain[flow.node].astype(np.int64)
     inside = np.flatnonzero(where >= 0)
@@ -433,39 +405,37 @@ def _once_per_domain(cluster: Cluster, flow: Flow, domain: NDArray[np.int32], do
     return kept.take(np.argsort(kept.rank, kind="stable"))
 
 
-def _running(key: Ints, change: Ints, begin: Ints) -> Ints:
+def _running(key: Ints64, change: Ints64, begin: Ints64) -> Ints64:
     """Add up the changes of equal keys, which lie together, from what each begins with."""
     opens = np.flatnonzero(np.diff(key, prepend=-1) != 0)
     length = np.diff(np.append(opens, len(key)))
     total = np.cumsum(change)
     base = begin[opens] - (total[opens] - change[opens])
-    running: Ints = total + np.repeat(base, length)
+    running: Ints64 = total + np.repeat(base, length)
     return running
 
 
-def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:
+def _lasts(key: Ints64, rank: Ints64) -> Flags:
     """Return which events are the last of their key at their moment."""
     last = np.ones(len(key), bool)
     last[:-1] = (key[1:] != key[:-1]) | ((rank[1:] >> 1) != (rank[:-1] >> 1))
     return last
 
 
-def _living_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
+def _living_domains(cluster: Cluster, tier: int) -> Ints32:
     """Return the domain of each node, (N,); -1 for none, and of nodes that are dead."""
     domain = cluster.topology.domain_with_nodes[tier]
     return np.where(cluster.nodes.serves, domain, np.int32(-1))
 
 
-def _counts(
-    cluster: Cluster, placement: Placement, domain: NDArray[np.int32], domains: int
-) -> Ints:
+def _counts(cluster: Cluster, placement: Placement, domain: Ints32, domains: int) -> Ints64:
     """Count the replicas of each group in each domain, (G, M)."""
     groups = len(cluster.partitions.group_names)
     where = np.append(domain, np.int32(-1))[placement.node]
     inside = np.flatnonzero(where >= 0)
     group = cluster.partitions.group[placement.owner[inside]].astype(np.int64)
     key = group * domains + where[inside]
-    counts: Ints = np.bincount(key, minlength=groups * domains).reshape(groups, domains)
+    counts: Ints64 = np.bincount(key, minlength=groups * domains).reshape(groups, domains)
     return counts
 
 
@@ -522,10 +492,10 @@ def _check_total(
     kind: str,
     of: str,
     flow: Flow,
-    group: Ints,
-    changes: Ints,
-    begin: Ints,
-    amount: Ints,
+    group: Ints64,
+    changes: Ints64,
+    begin: Ints64,
+    amount: Ints64,
     sign: int,
     tier: int,
 ) -> None:
@@ -544,12 +514,12 @@ def _tell(
     kind: str,
     of: str,
     flow: Flow,
-    group: Ints,
-    value: Ints,
-    least: Ints,
-    before: Ints,
+    group: Ints64,
+    value: Ints64,
+    least: Ints64,
+    before: Ints64,
     tier: int,
-    domain: Ints | int = -1,
+    domain: Ints64 | int = -1,
 ) -> None:
     """Note the events that leave less than the least, and less than before."""
     bad = np.flatnonzero((value < least) & (value < before))
@@ -561,13 +531,13 @@ def _tell(
                 flow.rank, group=group, tier=tier, domain=domain)  # fmt: skip
 
 
-def _owner(cluster: Cluster, flow: Flow) -> Ints:
+def _owner(cluster: Cluster, flow: Flow) -> Ints64:
     """Return the group of each replica that comes or leaves."""
     partition = np.searchsorted(cluster.placement.first, flow.replica, side="right") - 1
     return cluster.partitions.group[partition].astype(np.int64)
 
 
-def _value(kind: str, table: Ints, eligible: NDArray[np.bool_]) -> Ints:
+def _value(kind: str, table: Ints64, eligible: Flags) -> Ints64:
     """Return what a kind of limit asks of counts in domains, (G, M)."""
     if kind == "spread":
         return np.asarray(table.max(1, initial=0))
@@ -578,7 +548,7 @@ def _value(kind: str, table: Ints, eligible: NDArray[np.bool_]) -> Ints:
     return np.where(eligible.any(1), most - least, 0)
 
 
-def _by_group(owner: Ints) -> Iterator[NDArray[np.intp]]:
+def _by_group(owner: Ints64) -> Iterator[Rows]:
     """Yield the events of one group after another."""
     order = np.argsort(owner, kind="stable")
     opens = np.flatnonzero(np.diff(owner[order], prepend=-1) != 0)
@@ -589,10 +559,10 @@ def _check_skew(
     found: Findings,
     binding: Binding,
     flow: Flow,
-    owner: Ints,
-    where: Ints,
-    table: Ints,
-    eligible: NDArray[np.bool_],
+    owner: Ints64,
+    where: Ints64,
+    table: Ints64,
+    eligible: Flags,
     tier: int,
 ) -> None:
     """Check the skew of one group, some events at a time."""
@@ -618,11 +588,7 @@ def _check_skew(
 
 
 def _check_term(
-    found: Findings,
-    term: Term,
-    mine: NDArray[np.bool_],
-    held: Flow,
-    ends: list[Placement],
+    found: Findings, term: Term, mine: Flags, held: Flow, ends: list[Placement]
 ) -> None:
     """Check that some groups keep replicas, or voters, on the nodes of an expression."""
     cluster = found.cluster

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Reals, Rows
 from evenkeel.planning.steps import StepKind, Steps
 
 BEGINNING = -1
@@ -30,9 +31,9 @@ class Timeline:
 
     steps: Steps
     kind: NDArray[np.int8]
-    start: NDArray[np.int32]
-    finish: NDArray[np.int32]
-    lasting: NDArray[np.bool_]
+    start: Ints32
+    finish: Ints32
+    lasting: Flags
 
     @classmethod
     def of(cls, steps: Steps) -> "Timeline":
@@ -54,7 +55,7 @@ class Timeline:
         """A rank after all events."""
         return 2 * (len(self.steps) + int(np.count_nonzero(self.lasting)))
 
-    def time_at(self, step: NDArray[np.integer], rank: NDArray[np.integer]) -> NDArray[np.float64]:
+    def time_at(self, step: Ints, rank: Ints) -> Reals:
         """Return the time of events given by step and rank; an event of no step is an end."""
         if len(self.steps) == 0:
             return np.zeros(len(step))
@@ -76,7 +77,7 @@ def _kinds(steps: Steps) -> NDArray[np.int8]:
     return kind
 
 
-def sort_by(place: NDArray[np.integer], places: int) -> NDArray[np.intp]:
+def sort_by(place: Ints, places: int) -> Rows:
     """Return a stable order by place; short numbers sort many times as fast."""
     return np.argsort(place.astype(np.uint16) if places < 1 << 16 else place, kind="stable")
 
@@ -109,7 +110,7 @@ def check_shapes(faults: FaultList, steps: Steps) -> None:
         faults.add("steps.first", len(before), "does not cut the predecessors into rows")
 
 
-def misnamed(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
+def misnamed(cluster: Cluster, steps: Steps) -> Flags:
     """Return the steps that name what there is not, or lack an end that their kind needs; (S,)."""
     nodes, partitions = len(cluster.nodes), len(cluster.partitions)
     kind, source, target = steps.kind, steps.source, steps.target
@@ -127,14 +128,14 @@ def misnamed(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
     return np.asarray(bad | unknown)
 
 
-def mistimed(steps: Steps) -> NDArray[np.bool_]:
+def mistimed(steps: Steps) -> Flags:
     """Return the steps whose times are no times, or that finish before they start; (S,)."""
     start, finish = steps.start, steps.finish
     fine = np.isfinite(start) & np.isfinite(finish) & (start >= 0.0) & (start <= finish)
     return np.asarray(~fine)
 
 
-def missized(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
+def missized(cluster: Cluster, steps: Steps) -> Flags:
     """Return the steps whose size is none: not finite, negative, or of what copies nothing."""
     size, copies = steps.size, steps.kind == StepKind.COPY
     bad = ~(np.isfinite(size) & (size >= 0.0)) | (~copies & (size != 0.0))
@@ -146,14 +147,12 @@ def missized(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
     return np.asarray(bad)
 
 
-def pairs(steps: Steps) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def pairs(steps: Steps) -> tuple[Ints32, Ints32]:
     """Return every step that waits, beside the step that it waits for; (B,) both."""
     return np.repeat(np.arange(len(steps), dtype=np.int32), np.diff(steps.first)), steps.before
 
 
-def unreached(
-    steps: Steps, later: NDArray[np.int32], earlier: NDArray[np.int32]
-) -> NDArray[np.bool_]:
+def unreached(steps: Steps, later: Ints32, earlier: Ints32) -> Flags:
     """Return the pairs in which nothing makes the later step wait for the earlier one."""
     lacks = np.zeros(len(later), bool)
     count = max(len(steps), 1)

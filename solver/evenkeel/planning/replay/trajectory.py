@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Roles, Rows
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, Timeline, sort_by
 from evenkeel.planning.steps import StepKind, Steps
 
@@ -18,15 +19,15 @@ from evenkeel.planning.steps import StepKind, Steps
 class ReplicaColumns:
     """Q partitions that steps change, each with up to W columns: a replica on a node."""
 
-    partition: NDArray[np.int64]  # (Q,) ascending
-    local: NDArray[np.int64]  # (P,) index of each partition among these; -1 for the others
+    partition: Ints64  # (Q,) ascending
+    local: Ints64  # (P,) index of each partition among these; -1 for the others
     # node, slot: (W, Q) node and slot of each column; node -1 where there is none
-    node: NDArray[np.int32]
-    slot: NDArray[np.int32]
-    held: NDArray[np.bool_]  # (W, Q) ReplicaColumns that serve at the beginning
+    node: Ints32
+    slot: Ints32
+    held: Flags  # (W, Q) ReplicaColumns that serve at the beginning
     # (A,) ReplicaColumns that no replica has at the beginning, as replica x N + node, ascending
-    added: NDArray[np.int64]
-    column: NDArray[np.int64]  # (A,) their columns
+    added: Ints64
+    column: Ints64  # (A,) their columns
 
     @classmethod
     def of(cls, cluster: Cluster, steps: Steps) -> "ReplicaColumns":
@@ -59,13 +60,7 @@ class ReplicaColumns:
         slot[column, owner] = replica - start[owner]
         return cls(partition, local, node, slot, held, added, column)
 
-    def find(
-        self,
-        cluster: Cluster,
-        partition: NDArray[np.int32],
-        replica: NDArray[np.int32],
-        node: NDArray[np.int32],
-    ) -> NDArray[np.int64]:
+    def find(self, cluster: Cluster, partition: Ints32, replica: Ints32, node: Ints32) -> Ints64:
         """Return the columns of replicas on nodes; -1 where a replica never has that column."""
         placement = cluster.placement
         home = (placement.node[replica] == node) & (node >= 0)
@@ -120,19 +115,19 @@ class Events:
     """Starts and finishes of steps by partition and rank; what takes no time is one event."""
 
     # step, rank, owner: (E,) step, rank, and index of the partition in ``ReplicaColumns``
-    step: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    owner: NDArray[np.int64]
+    step: Ints64
+    rank: Ints64
+    owner: Ints64
     # begins, ends: (E,) whether the step starts here, and whether it finishes
-    begins: NDArray[np.bool_]
-    ends: NDArray[np.bool_]
+    begins: Flags
+    ends: Flags
     # joined, vacated: (E,) columns of the columns on target and source; -1 for none
-    joined: NDArray[np.int64]
-    vacated: NDArray[np.int64]
+    joined: Ints64
+    vacated: Ints64
 
     @classmethod
     def of(
-        cls, cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, some: NDArray[np.intp]
+        cls, cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, some: Rows
     ) -> "Events":
         """Lay out the events of some steps."""
         steps = timeline.steps
@@ -158,40 +153,40 @@ class Events:
 class Trajectory:
     """The states of some partitions, a column per event, after one for the beginning of each."""
 
-    at: NDArray[np.int64]  # (E,) column of each event
-    initial: NDArray[np.int64]  # (Q,) column of each partition's beginning
+    at: Ints64  # (E,) column of each event
+    initial: Ints64  # (Q,) column of each partition's beginning
     # (E,) kind of each event's step, ``RAISE`` and ``LOWER`` where it changes a role in place
     kind: NDArray[np.int8]
     # step, rank: (n,) step and rank of each column; -1 at the beginning
-    step: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    partition: NDArray[np.int64]  # (n,) partition of each column
+    step: Ints64
+    rank: Ints64
+    partition: Ints64  # (n,) partition of each column
     # begins, ends, joined, vacated: as in ``Events``
-    begins: NDArray[np.bool_]
-    ends: NDArray[np.bool_]
-    joined: NDArray[np.int64]
-    vacated: NDArray[np.int64]
+    begins: Flags
+    ends: Flags
+    joined: Ints64
+    vacated: Ints64
     # node, slot: (W, n) as in ``ReplicaColumns``
-    node: NDArray[np.int32]
-    slot: NDArray[np.int32]
+    node: Ints32
+    slot: Ints32
     state: NDArray[np.int8]  # (W, n) a ``ReplicaState``, after the event
-    since: NDArray[np.int32]  # (W, n) column of the event that last changed each column
-    role: NDArray[np.uint8]  # (V, n) role of the replica in each slot, after the event
+    since: Ints32  # (W, n) column of the event that last changed each column
+    role: Roles  # (V, n) role of the replica in each slot, after the event
 
     @cached_property
-    def serving(self) -> NDArray[np.bool_]:
+    def serving(self) -> Flags:
         """ReplicaColumns that serve, (W, n)."""
         return np.asarray(
             (self.state == ReplicaState.SERVING) | (self.state == ReplicaState.DEMOTING)
         )
 
     @cached_property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Flags:
         """ReplicaColumns that hold anything, (W, n)."""
         return np.asarray(self.state != ReplicaState.EMPTY)
 
     @cached_property
-    def votes(self) -> NDArray[np.bool_]:
+    def votes(self) -> Flags:
         """ReplicaColumns of replicas that vote, whether they serve or not, (W, n)."""
         if not self.role.any():
             return np.broadcast_to(np.True_, self.node.shape)
@@ -199,11 +194,11 @@ class Trajectory:
         return np.asarray(np.take_along_axis(self.role, slot, 0) == Role.VOTER)
 
     @cached_property
-    def final(self) -> NDArray[np.int64]:
+    def final(self) -> Ints64:
         """Column of each partition's last state, (Q,)."""
         return np.append(self.initial[1:], len(self.step)) - 1
 
-    def event(self, kinds: tuple[int, ...]) -> NDArray[np.bool_]:
+    def event(self, kinds: tuple[int, ...]) -> Flags:
         """Return which events are of steps of some kinds, (E,)."""
         found = self.kind == kinds[0]
         for one in kinds[1:]:
@@ -212,7 +207,7 @@ class Trajectory:
 
 
 def trajectories(
-    cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, role: NDArray[np.uint8]
+    cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, role: Roles
 ) -> Iterator[Trajectory]:
     """Yield the states of all partitions that change; replicas begin in ``role (K,)``."""
     steps, count = timeline.steps, len(columns.partition)
@@ -234,7 +229,7 @@ def _trajectory(
     cluster: Cluster,
     timeline: Timeline,
     columns: ReplicaColumns,
-    role: NDArray[np.uint8],
+    role: Roles,
     events: Events,
     owners: slice,
 ) -> Trajectory:
@@ -278,13 +273,13 @@ def _trajectory(
 
 def _roles(
     cluster: Cluster,
-    partition: NDArray[np.int64],
-    role: NDArray[np.uint8],
-    initial: NDArray[np.int64],
-    at: NDArray[np.int64],
-    slot: NDArray[np.int32],
-    to: NDArray[np.integer],
-) -> NDArray[np.uint8]:
+    partition: Ints64,
+    role: Roles,
+    initial: Ints64,
+    at: Ints64,
+    slot: Ints32,
+    to: Ints,
+) -> Roles:
     """Return the role of each slot in each column, which some columns change."""
     first = cluster.placement.first[partition]
     width = cluster.placement.first[partition + 1] - first
