@@ -120,47 +120,39 @@ def disk_moves(
             able[one.owner[(one.node >= 0) & ~cluster.nodes.alive[one.node]]] = False
     first, last = movable[:, start.owner[replica]]
     urgent = np.flatnonzero((load + arriving > room)[source] & first)
-    waits = _Waits(disks.node[source], source, into, size, wave)
-    early = waits.schedule(urgent, load, room, at_once, 0)
+    moves, node = DiskMoves(replica, source, into, size, wave), disks.node[source]
+    early = _schedule(moves, node, urgent, load, room, at_once, 0)
     load += arriving - np.bincount(start.disk[left], held[left], count)
-    waits.schedule(np.flatnonzero((wave < 0) & last), load, room, at_once, early)
+    rest = np.flatnonzero((wave < 0) & last)
+    _schedule(moves, node, rest, load, room, at_once, early)
     return DiskMoves(
         read_only(replica), read_only(source), read_only(into), read_only(size), read_only(wave),
         early,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Waits:
-    """Moves with their nodes, disks and sizes; ``wave`` is written."""
-
-    node: Ints32
-    source: Ints32
-    target: Ints32
-    size: Reals
-    wave: Ints32
-
-    def schedule(
-        self, which: Rows, load: Reals, room: Reals, at_once: int | None, first: int
-    ) -> int:
-        """Give moves waves from the ``first`` on; return the number of the one after the last."""
-        rest, number = which.tolist(), first
-        while rest:
-            coming, busy = load.copy(), dict[int, int]()
-            begun, later = [], []
-            for i in rest:
-                n, d = int(self.node[i]), int(self.target[i])
-                fits = coming[d] + self.size[i] <= room[d]
-                if fits and (at_once is None or busy.get(n, 0) < at_once):
-                    coming[d] += self.size[i]
-                    busy[n] = busy.get(n, 0) + 1
-                    begun.append(i)
-                else:
-                    later.append(i)
-            if not begun:
-                break
-            self.wave[begun] = number
-            load[:] = coming
-            np.subtract.at(load, self.source[begun], self.size[begun])
-            rest, number = later, number + 1
-        return number
+def _schedule(
+    moves: DiskMoves, node: Ints32, which: Rows, load: Reals, room: Reals, at_once: int | None,
+    first: int,
+) -> int:  # fmt: skip
+    """Give some moves on nodes waves from the first on; return the number after the last one."""
+    rest, number = which.tolist(), first
+    while rest:
+        coming, busy = load.copy(), dict[int, int]()
+        begun, later = [], []
+        for i in rest:
+            n, d = int(node[i]), int(moves.target[i])
+            fits = coming[d] + moves.size[i] <= room[d]
+            if fits and (at_once is None or busy.get(n, 0) < at_once):
+                coming[d] += moves.size[i]
+                busy[n] = busy.get(n, 0) + 1
+                begun.append(i)
+            else:
+                later.append(i)
+        if not begun:
+            break
+        moves.wave[begun] = number
+        load[:] = coming
+        np.subtract.at(load, moves.source[begun], moves.size[begun])
+        rest, number = later, number + 1
+    return number

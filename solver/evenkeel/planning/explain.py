@@ -768,12 +768,7 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[Rows] | None = None) -> list[f
     found = []
     for wave in plan.waves if waves is None else waves:
         own = wave[copied[wave]]
-        waits = np.zeros(len(own) + 1, np.int64)
-        alone = Steps(
-            steps.kind[own], steps.partition[own], steps.replica[own], steps.source[own],
-            steps.target[own], steps.size[own], steps.start[own], steps.finish[own],
-            steps.wave[own], waits, np.zeros(0, np.int32),
-        )  # fmt: skip
+        alone = steps.apart(own)
         exchange = plan.change[own] if plan.protocol.whole else None
         in_turn = exchange is None
         found.append(copying_bound(plan.cluster, alone, throttle, in_turn, exchange).seconds)

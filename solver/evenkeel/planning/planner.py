@@ -170,16 +170,24 @@ def _aim(
         wanted, waits = unlisted(cluster, wanted, asked, unreplaced)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
+    if towards is not None:
+        asked, _ = in_place(cluster, towards, protocol)
+    return _reached(cluster, wanted, asked, waits, unreplaced, protocol, free=True)
+
+
+def _reached(
+    cluster: Cluster, wanted: Placement, asked: Placement, waits: Flags, unreplaced: Flags,
+    protocol: Protocol, *, free: bool,
+) -> _Aim:  # fmt: skip
+    """Return how far steps come to a target, which may carry what is ``asked`` for."""
     lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
     within = within_reach(cluster, wanted, lost)
     transitions = TransitionTable.of(cluster.placement, within)
     if lost.any():
         transitions = transitions.take(np.flatnonzero(transitions.differ))
     full = in_full(wanted, lost, within)
-    if towards is not None:
-        asked, _ = in_place(cluster, towards, protocol)
     bound = in_bounds(cluster, asked, full)
-    return _Aim(full, lost, waits, unreplaced, transitions, free=True, bound=bound)
+    return _Aim(full, lost, waits, unreplaced, transitions, free, bound)
 
 
 def planned(
@@ -198,13 +206,8 @@ def planned(
     led = (target.leader_node < 0) & (np.append(target.node, -1)[start.leader_replica] >= 0)
     asked = target if towards is None else towards
     target = led_where_there_is_room(cluster, target, np.where(led, start.leader, -1))
-    waits = np.zeros(len(target.node), np.bool_)
-    lost = out_of_reach(cluster, target, waits, protocol)
-    within = within_reach(cluster, target, lost)
-    full = in_full(target, lost, within)
-    bound = in_bounds(cluster, asked, full)
-    transitions, none = TransitionTable.of(start, within), np.zeros_like(lost)
-    aim = _Aim(full, lost, waits, none, transitions, free=False, bound=bound)
+    none = np.zeros(len(target.node), np.bool_)
+    aim = _reached(cluster, target, asked, none, none, protocol, free=False)
     return _with_disks(_planned(cluster, aim, throttle, protocol), asked)
 
 

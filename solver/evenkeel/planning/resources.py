@@ -532,12 +532,6 @@ class Copies:
         return longest
 
 
-def crosses(cluster: Cluster, tier: str, source: Ints, target: Ints) -> Flags:
-    """Whether copies go from one domain of a tier to another."""
-    domain = _domains(cluster, tier)
-    return np.asarray(domain[source] != domain[target])
-
-
 def _domains(cluster: Cluster, tier: str) -> Ints32:
     """Return the domain of each node, and -1 for none at the end."""
     return np.append(cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)], -1)
@@ -575,7 +569,7 @@ def charge_throttle(
         hold(f"bandwidth_{end}", slack, nodes, where, rate)
         for tier, most in by_tier.items():
             domain = _domains(cluster, tier)
-            away = np.where(crosses(cluster, tier, origin, to), domain[where], -1)
+            away = np.where(domain[origin] != domain[to], domain[where], -1)
             hold(f"{tier}_{end}", most, int(domain.max(initial=-1)) + 1, away, one)
     hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
 

@@ -21,7 +21,7 @@ elsewhere. Its role, and what it weighs in that, is another from their finish.
 A replica may move twice, first to a spare node (*staging*): its steps carry the same ``replica``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -108,13 +108,16 @@ class Steps:
         rows = nothing, nothing, nothing, nothing
         return cls(kind, *rows, reals, reals, reals, nothing, np.zeros(1, np.int64), nothing)
 
+    def apart(self, some: slice | Rows) -> "Steps":
+        """Return some steps, which wait for none of the others."""
+        columns = {one.name: getattr(self, one.name)[some] for one in fields(self)[:-2]}
+        first = np.zeros(len(columns["kind"]) + 1, np.int64)
+        return Steps(**columns, first=first, before=self.before[:0])
+
     def first_ones(self, count: int) -> "Steps":
         """Return the first steps, which wait for none of the others."""
-        return Steps(
-            self.kind[:count], self.partition[:count], self.replica[:count], self.source[:count],
-            self.target[:count], self.size[:count], self.start[:count], self.finish[:count],
-            self.wave[:count], self.first[: count + 1], self.before[: self.first[count]],
-        )  # fmt: skip
+        first = self.first[: count + 1]
+        return replace(self.apart(slice(count)), first=first, before=self.before[: first[-1]])
 
 
 def outcome(

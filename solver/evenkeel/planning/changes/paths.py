@@ -273,8 +273,8 @@ class Partition:
             yield from self._together(state, left, going)
         if state.away[0] < 0 and not going:
             for s in left:
-                for node in thirds:
-                    yield from self._away(state, s, node)
+                for node in thirds if self.before[s] >= 0 and self.after[s] >= 0 else ():
+                    yield from self._moved(state, s, node)
 
     def _hand_over(self, state: State) -> Iterator[Edge]:
         if self.leads < 0:
@@ -305,10 +305,6 @@ class Partition:
             after = after._replace(away=state.away)
         serve = not self.safety.protocol.joint and action == Action.MOVE and role == Role.VOTER
         yield Edge(after, (did,), (state, slot, target) if serve else None)
-
-    def _away(self, state: State, slot: int, node: int) -> Iterator[Edge]:
-        if self.before[slot] >= 0 and self.after[slot] >= 0:
-            yield from self._moved(state, slot, node)
 
     def _recast(self, state: State) -> Iterator[Edge]:
         """Yield changes of roles: all at once in joint consensus, else one by one."""

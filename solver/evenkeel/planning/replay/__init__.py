@@ -33,7 +33,6 @@ from evenkeel.planning.replay.loads import (
     check_pins,
     check_replica_states,
     check_roles,
-    live_nodes,
     mark_fresh,
     under_way,
 )
@@ -166,7 +165,7 @@ def _replay_partitions(
 ) -> tuple[Ints32, Roles, Ints32]:
     """Check what concerns one partition at a time; return nodes, roles and leaders in the end."""
     cluster, timeline = found.cluster, found.timeline
-    live = live_nodes(cluster)
+    live = cluster.nodes.serves
     node, role = cluster.placement.node.copy(), cluster.placement.role.copy()
     if target is not None:
         # what was nowhere comes as what it is to be
@@ -355,7 +354,7 @@ def _check_recovery(found: Findings, copies: Rows) -> None:
     """Find copies that begin while partitions lack live replicas that they get later."""
     cluster, timeline = found.cluster, found.timeline
     steps, start = timeline.steps, cluster.placement
-    live = live_nodes(cluster)
+    live = cluster.nodes.serves
     was = at_node(live, start.node)
     lack = np.maximum(cluster.partitions.min_active, cluster.partitions.replicas)
     lack = lack - np.bincount(start.owner, was, len(start)).astype(np.int64)

@@ -286,12 +286,6 @@ def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None
     needs.note(trajectory, event[follows + 1], at[follows])
 
 
-def live_nodes(cluster: Cluster) -> Flags:
-    """Return the nodes of which replicas live, (N,)."""
-    live: Flags = cluster.nodes.serves
-    return live
-
-
 def check_arrivals(found: Findings, target: Placement | None) -> None:
     """Find copies to nodes that receive none, or that are forbidden to the partition."""
     steps, cluster = found.timeline.steps, found.cluster

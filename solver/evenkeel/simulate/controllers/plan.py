@@ -8,13 +8,12 @@ from evenkeel.methods.contract import RefreshPayload
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import find
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import plan
 from evenkeel.planning.steps import StepKind, roles_of
-from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
+from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import Change, World
@@ -168,15 +167,9 @@ class Planned(Balancing):
         ):
             return given
         start = before.placement
-        protocol = self._protocol
-        if isinstance(protocol, str):
-            protocol = Protocol.named(protocol)
         learns = (start.role == Role.LEARNER) | (after.role == Role.LEARNER)
-        kept = (start.node >= 0) & (learns | (not protocol.roles))
+        kept = (start.node >= 0) & (learns | (not self._protocol.roles))
         role = np.where(kept, start.role, after.role)
-        faults = FaultList()
-        check_throttle(faults, before, self._throttle)
-        faults.raise_if_any()
         wanted = replace(after, role=role.astype(np.uint8))
         return plan(before, wanted, throttle=self._throttle, protocol=self._protocol)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -537,7 +537,7 @@ class Recorder:
         self._log: list[Entry] = []
         self._events: list[tuple[float, str]] = []
         self._warnings: list[str] = []
-        self._rows: list[tuple[object, ...]] = []
+        self._samples: list[dict[str, Any]] = []
 
     def event(self, what: str, leader_nodes: NDArray[np.int32]) -> None:
         """Note that something happened from outside: from here on a replica may return."""
@@ -589,50 +589,26 @@ class Recorder:
         world.refresh()
         self._totals["below_min_active"] = self._shortfall.total
         alive, accepts, leads = world.states()
-        self._rows.append(
-            (
-                world.seconds,
-                world.load.copy(),
-                world.capacity.copy(),
-                world.replicas.copy(),
-                world.leaders.copy(),
-                self._moves.copy(),
-                world.health != Health.ABSENT,
-                alive,
-                accepts,
-                leads,
-                self._conformance.count(world),
-                np.array([self._totals[name] for name in TOTALS]),
-            )
-        )
+        sample = {
+            "seconds": world.seconds, "load": world.load.copy(),
+            "capacity": world.capacity.copy(), "replicas": world.replicas.copy(),
+            "leaders": world.leaders.copy(), "moves": self._moves.copy(),
+            "present": world.health != Health.ABSENT,
+            "alive": alive, "accepts": accepts, "leads": leads,
+            "conformance": self._conformance.count(world),
+            "totals": np.array([self._totals[name] for name in TOTALS]),
+        }  # fmt: skip
+        self._samples.append(sample)
 
     def history(self, method: str, *, interrupted: bool) -> History:
         """Return what was collected."""
-        columns = [np.array(column) for column in zip(*self._rows, strict=True)]
-        seconds, load, capacity, replicas, leaders, moves, present = columns[:7]
-        alive, accepts, leads, conformance, totals = columns[7:]
+        series = {name: np.array([one[name] for one in self._samples]) for name in self._samples[0]}
         return History(
-            scenario=self._scenario,
-            method=method,
-            seconds=seconds,
-            load=load,
-            capacity=capacity,
-            replicas=replicas,
-            leaders=leaders,
-            moves=moves,
-            present=present,
-            alive=alive,
-            accepts=accepts,
-            leads=leads,
-            conformance=conformance,
-            totals=totals,
-            below_min_active=self._shortfall.seconds(),
-            partitions=tuple(self._world.names),
-            log=tuple(self._log),
-            events=tuple(self._events),
-            warnings=tuple(self._warnings),
+            scenario=self._scenario, method=method, **series,
+            below_min_active=self._shortfall.seconds(), partitions=tuple(self._world.names),
+            log=tuple(self._log), events=tuple(self._events), warnings=tuple(self._warnings),
             interrupted=interrupted,
-        )
+        )  # fmt: skip
 
 
 class Shortfall:
