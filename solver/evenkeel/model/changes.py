@@ -7,6 +7,7 @@ tier is outside all domains: no limit of that tier counts its replicas.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -226,13 +227,13 @@ class Changes:
     placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None = None
     name: str = ""
 
-    @property
+    @cached_property
     def named(self) -> frozenset[str]:
         """Names of the parameters that are given."""
         return frozenset(
             name for name in MAY_CHANGE
             if (value := getattr(self, name)) is not None
-            and (name not in CHOICES or shape_of(value) == () or len(value))
+            and (name not in CHOICES or not _is_empty(value))
         )  # fmt: skip
 
     def describe(self) -> str:
@@ -260,6 +261,12 @@ class Changes:
         given = [name for name in MAY_CHANGE[len(CHOICES) + 1 :] if name in named]
         stated += [f"new {name.replace('_', ' ')}" for name in given]
         return "; ".join(stated) or "as it is"
+
+
+def _is_empty(which: Which) -> bool:
+    if isinstance(which, tuple):  # as nearly all are: sweeps read thousands
+        return not which
+    return shape_of(which) != () and not len(cast("Any", which))
 
 
 def _names_of(which: Which) -> str:
