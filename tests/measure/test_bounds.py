@@ -320,6 +320,17 @@ def test_what_nodes_that_accept_nothing_do_not_keep_is_forced_into_the_others(st
 
 
 @pytest.mark.filterwarnings("error")
+def test_a_keeper_with_an_end_shares_what_endless_keepers_and_nodes_leave():
+    """The endless keeper holds none, and the endless node takes one of each."""
+    cluster = Cluster.from_arrays(
+        capacity=[[np.inf], [np.inf], [8.0], [8.0]],
+        load=np.ones((4, 1)),
+        placement=[[2, 3]] * 4,
+        accepts=[False, True, False, True],
+    )
+    assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == [np.inf, np.inf, 2.0, 2.0]
+
+
 def test_endless_nodes_for_few_replicas_are_in_the_part_that_is_forced():
     cluster = Cluster.from_arrays(
         capacity=[[np.inf], [np.inf], [8.0], [8.0]],

@@ -94,28 +94,31 @@ def forced_parts(
     yield from _class(placed, scope, classes, usable)
     if not np.array_equal(usable, receives):
         yield from _beside_kept(placed, scope, receives, capacity)
+        without_end = ~receives & np.isinf(capacity).any(1)
+        if (usable & without_end).any() and (usable & ~receives & ~without_end).any():
+            yield from _beside_kept(placed, scope, usable & ~without_end, capacity)
 
 
 def _beside_kept(
-    placed: PlacementCounts, scope: Scope, receives: NDArray[np.bool_],
+    placed: PlacementCounts, scope: Scope, takes: NDArray[np.bool_],
     capacity: NDArray[np.float64],
 ) -> Iterator[Part]:  # fmt: skip
-    """Give nodes that accept replicas what the others do not keep; to none what finds no place."""
+    """Give nodes that take replicas what the others do not keep; to none what finds no place."""
     stays, nodes = staying(placed, scope), placed.cluster.nodes
-    kept = placed.tallied(np.append(False, nodes.may_hold & ~nodes.may_receive).take(stays))
+    kept = placed.tallied(np.append(False, nodes.may_hold & ~takes).take(stays))
     wanted = placed.cluster.partitions.replicas
     kept = np.where(piling(placed, scope) & (kept > 0), wanted, kept)  # others may come to it
     rest = np.maximum(wanted - np.minimum(kept, most_away(placed, stays > 0)), 0)
     placeable, classes = rest, Classes.by(scope, rest)
-    for _, _, bound, places, _ in _limits(placed, scope, classes, receives, capacity):
+    for _, _, bound, places, _ in _limits(placed, scope, classes, takes, capacity):
         most = np.where(bound, places.sum(1), classes.wanted).astype(np.int64)
         placeable = np.minimum(placeable, most[classes.member])
     if (placeable < rest).any():
         lost = weighted_sum(rest - placeable, placed.lightest)
-        yield Part("spread", np.zeros_like(receives), lost)
+        yield Part("spread", np.zeros_like(takes), lost)
         classes = Classes.by(scope, placeable)
-    yield from _spread(placed, scope, classes, receives, capacity)
-    yield from _class(placed, scope, classes, receives)
+    yield from _spread(placed, scope, classes, takes, capacity)
+    yield from _class(placed, scope, classes, takes)
 
 
 def wished_parts(
