@@ -1,7 +1,7 @@
 """Goals, which are tolerances of balance, and costs, which are terms of a weighted sum."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,10 +200,9 @@ class Goals:
             if isinstance(own, Mapping) else wider(own, most)
             for own in (self.groups, self.group_leaders)
         )  # fmt: skip
-        return Goals(
-            level, wider(self.leaders, most), floor, self.soft_yield,
-            groups=groups, group_leaders=group_leaders,
-            min_leaders=self.min_leaders, disks=self.disks, disk_move_cost=self.disk_move_cost,
+        return replace(
+            self, level=level, leaders=wider(self.leaders, most), floor=floor, groups=groups,
+            group_leaders=group_leaders, act_above=None, worth={}, move_cost={},
         )  # fmt: skip
 
 
