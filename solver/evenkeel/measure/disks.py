@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import compare
+from evenkeel.measure.compare import joined
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import DiskState, disk_of, lying
 from evenkeel.model.errors import FaultList
@@ -230,8 +230,8 @@ def fewest_disk_moves(
 
 def price_of_moves(cluster: Cluster, goals: Goals, after: Placement) -> float:
     """Return what the moves to a placement cost, a plain one between nodes counting for 1."""
-    joined = compare(cluster, cluster.placement, after).joined
-    between = float(move_costs(FaultList(), cluster, goals)[after.owner[joined]].sum())
+    moved = joined(cluster.placement, after)
+    between = float(move_costs(FaultList(), cluster, goals)[after.owner[moved]].sum())
     inside = 0 if cluster.disks is None else disk_report(cluster, after, goals.disks).moves
     return between + goals.disk_move_cost * inside
 

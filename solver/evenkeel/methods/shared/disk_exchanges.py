@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.compare import compare
+from evenkeel.measure.compare import joined
 from evenkeel.measure.disks import disk_report, price_of_moves
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.answers import objective_tuple, regresses
@@ -97,7 +97,7 @@ def _score(request: Request, goals: Goals, placement: Placement) -> Score:
     cluster, report = request.cluster, disk_report(request.cluster, placement, goals.disks)
     over = 0 if goals.disks is None else len(report.over_target)
     cost = price_of_moves(cluster, goals, placement)
-    moves = compare(cluster, cluster.placement, placement).moves
+    moves = int(joined(cluster.placement, placement).sum())
     return Score(report.broken, over, cost, moves, report.moves)
 
 
@@ -128,9 +128,9 @@ def _exchanges(
     odd = (with_last_in_sync(request).cluster.placement.flags & ~PLAIN) != 0
     odd = (np.bincount(before.owner, odd, len(before)) > 0)[before.owner]
     was, now = before.node, placement.node
-    joined = (was != now) & (now >= 0) & ~odd
+    moved = (was != now) & (now >= 0) & ~odd
     free = np.flatnonzero(nodes.accepts & nodes.alive).tolist()
-    home = joined & np.append(nodes.may_hold & nodes.serves & troubled, False)[was]
+    home = moved & np.append(nodes.may_hold & nodes.serves & troubled, False)[was]
     stay = (was == now) & ~odd & np.append(troubled, False)[now]
     pairs = [
         (x, y)
@@ -139,7 +139,7 @@ def _exchanges(
     ]
     for x, y in pairs:
         yield (x, int(was[x])), (y, int(now[x]))
-    some = np.flatnonzero(joined).tolist()
+    some = np.flatnonzero(moved).tolist()
     came = [x for x in some if troubled[now[x]]]
     for x in came:
         yield from (((x, n),) for n in free if n != now[x])
