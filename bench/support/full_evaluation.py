@@ -13,7 +13,7 @@ from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.rng import advance, scaled
 from evenkeel_kernels.core.state import more_moved, most_moved, sharing_cost, trip_cost
 from evenkeel_kernels.cost.annealing import domains_bear, suits
-from evenkeel_kernels.cost.cost_state import CostState, penalty_with, shift_price, swap_price
+from evenkeel_kernels.cost.cost_state import CostState, pair_price, penalty_with
 
 OVERFULL, MISPLACED, CLASHING, AFFINITY_BROKEN = 1, 2, 4, 8
 """What a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of
@@ -176,10 +176,7 @@ def probe(
         if x == y:
             continue
         found[0] += int(b < 0)
-        if b < 0:
-            price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
-        else:
-            price = swap_price(need, weight, excess, cost, a, x, b, y, np.inf)
+        price = pair_price(need, weight, excess, cost, a, x, b, y, np.inf)
         price += moving_price(problem, state, a, b, y)
         broken = broken_by(problem, state, walk, a, b, y)
         found[1] += int(broken == 0)

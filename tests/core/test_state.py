@@ -24,11 +24,6 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
 
 
 @jit
-def delta(problem: Problem, state: State, k: int, n: int) -> float:
-    return kernel.delta(problem, state, k, n)
-
-
-@jit
 def overrun(problem: Problem, state: State) -> int:
     return admission.overrun(problem, state)
 
@@ -53,21 +48,6 @@ def test_the_books_are_right_from_the_start_and_stay_so(seed):
     wander(problem, state, np.random.default_rng(seed), 12)
     assert_books_are_right(problem, state)
     assert total_cost(problem, state) == naive.total_cost(problem, state)
-
-
-@given(SEEDS)
-@GENEROUS
-def test_a_delta_is_the_difference_of_two_costs(seed):
-    _, problem, state = random_problem(seed)
-    rng = np.random.default_rng(seed)
-    for _ in range(8):
-        wander(problem, state, rng, 2)
-        k, n = int(rng.integers(len(state.node))), int(rng.integers(len(state.replicas)))
-        if n == state.node[k]:
-            continue
-        before = naive.total_cost(problem, state)
-        change = delta(problem, state, k, n)
-        assert change == naive.total_cost(problem, naive.moved_to(state, k, n)) - before
 
 
 @given(SEEDS)

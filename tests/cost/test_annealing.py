@@ -18,9 +18,8 @@ from evenkeel_kernels.cost.annealing import anneal
 from evenkeel_kernels.cost.cost_state import (
     CostState,
     chain_price,
+    pair_price,
     penalty_with,
-    shift_price,
-    swap_price,
     tighten,
     visit,
 )
@@ -52,10 +51,8 @@ def priced(
     home, kept = problem.partitions.home, walk.kept
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
     room, penalty_weight = walk.room, walk.penalty_weight
-    if b < 0:
-        price = shift_price(need, weight, excess, cost, a, x, y, np.inf)
-    elif z == x:
-        price = swap_price(need, weight, excess, cost, a, x, b, y, np.inf)
+    if z == x:
+        price = pair_price(need, weight, excess, cost, a, x, b, y, np.inf)
     else:
         price = chain_price(need, weight, excess, cost, a, x, b, y, z, np.inf)
     was_b, is_b = b >= 0 and home[b] == y, b >= 0 and home[b] == z

@@ -15,7 +15,7 @@ from evenkeel.systems.roadef.reassignment import check
 from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
-from evenkeel_kernels.cost.cost_state import CostState, shift_price, swap_price, tighten
+from evenkeel_kernels.cost.cost_state import CostState, pair_price, tighten
 from tests.naive.core import state as naive
 from tests.naive.cost import annealing as naive_search
 from tests.support.random_problems import random_problem
@@ -30,10 +30,7 @@ def looked_at(
 ) -> tuple[float, int]:
     """The whole price of a move (``b`` -1) or a swap, and what it breaks."""
     x = np.int64(state.node[a])
-    if b < 0:
-        price = shift_price(walk.need, walk.weight, walk.excess, walk.cost, a, x, y, np.inf)
-    else:
-        price = swap_price(walk.need, walk.weight, walk.excess, walk.cost, a, x, b, y, np.inf)
+    price = pair_price(walk.need, walk.weight, walk.excess, walk.cost, a, x, b, y, np.inf)
     price += evaluation.moving_price(problem, state, a, b, y)
     return price, evaluation.broken_by(problem, state, walk, a, b, y)
 

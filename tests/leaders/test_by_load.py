@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.model.errors import InvalidInput
-from evenkeel_kernels.core.leadership import Leading
+from evenkeel_kernels.core.leadership import no_leads
 from evenkeel_kernels.leaders import level_by_load as kernel
 from evenkeel_kernels.leaders.level_by_load import LeaderAssignment, LeadRoom
 from tests.naive.leaders import level_by_load as naive
@@ -205,16 +205,13 @@ def random_duty(seed):
     extra = rng.integers(-1 if rng.random() < 0.3 else 0, 4, (partitions, dimensions)) / 8.0
     share = np.repeat(extra, width, axis=0) * rng.choice([1.0, 2.0], (nodes, dimensions))[node]
     base = rng.integers(0, 5, (nodes, dimensions)) / 4.0
-    empty = np.full(partitions, -1, np.int64)
     assignment = LeaderAssignment(
         first=first,
         node=node,
         share=share,
         taken=first[:-1] + rng.integers(0, width),
         level=np.zeros_like(base),
-        leading=Leading(
-            np.zeros(nodes, np.int64), np.full(nodes, -1, np.int64), empty, empty.copy()
-        ),
+        leading=no_leads(nodes, partitions),
         room=random_room(rng, nodes, partitions),
     )
     kernel.rebuild(assignment, base)

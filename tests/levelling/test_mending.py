@@ -12,7 +12,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.state import relocate, transfer_leader
 from evenkeel_kernels.levelling.leaders.lone_leaders import place_leaders, place_on_first
-from evenkeel_kernels.levelling.pair_moves import COUNTS, repair_pairs
+from evenkeel_kernels.levelling.pair_moves import repair_pairs
 from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.repair import breaches_without, leave_out_dead
 from tests.core.test_state import assert_books_are_right
@@ -141,10 +141,9 @@ def test_pairs_are_mended_as_by_hand(seed: int) -> None:
         problem, state, targets, forced.tolist(), dropped.tolist(), order.tolist(), kind.tolist(),
         int(looks[0]),
     )  # fmt: skip
-    before, after = new_counts(problem), new_counts(problem)
     assert pairs == repair_pairs(
-        problem, state, targets, forced, dropped, order, kind, int(kind.max()) + 1, looks, before,
-        after,
+        problem, state, targets, forced, dropped, order, kind, int(kind.max()) + 1, looks,
+        new_counts(problem),
     )  # fmt: skip
     assert state.node.tolist() == expected.node.tolist()
     assert looks[0] == left
@@ -159,10 +158,9 @@ def test_a_pair_leaves_less_broken_and_loses_nobody(seed: int) -> None:
     none = np.zeros(len(state.node), bool)
     nodes = len(small.zone)
     targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
-    scratch = np.zeros((3, COUNTS), np.int64)
     pairs = repair_pairs(
         problem, state, targets, none, none, np.arange(len(before)), np.arange(nodes), nodes,
-        np.array([10**6]), scratch, scratch.copy(),
+        np.array([10**6]), new_counts(problem),
     )  # fmt: skip
     after = [naive.breaches(small, row) for row in rows_of(small, state)]
     assert sum(before) - sum(after) >= pairs

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
+from evenkeel.methods.levelling.rule_repair import new_counts
+from evenkeel_kernels.levelling.pair_moves import move_in_tandem
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.naive.levelling import pair_moves as naive
 from tests.support.cockroach.clusters import two_at_once
@@ -21,10 +22,9 @@ def tried(small, replica, moves=2, looks=10**6):
     nodes = len(small.zone)
     targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
     left = np.array([moves, looks], np.int64)
-    scratch = [np.zeros((3, COUNTS), np.int64) for _ in range(2)]
     made = move_in_tandem(
         problem, state, targets, np.array(replica, np.int64), np.arange(nodes), nodes, left,
-        *scratch, 0, len(replica),
+        new_counts(problem), 0, len(replica),
     )  # fmt: skip
     return made, problem, state
 

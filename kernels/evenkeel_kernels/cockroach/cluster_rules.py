@@ -23,8 +23,8 @@ from evenkeel_kernels.cockroach.tables import (
     Ranges,
     Stores,
 )
-from evenkeel_kernels.core.feasibility import distinct_domains, group_skew, may_stand, skew_of
-from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.feasibility import beyond_group_limit, beyond_limit, may_stand
+from evenkeel_kernels.core.problem import FEWEST, MOST, SKEW, Problem, State, index
 from evenkeel_kernels.core.state import move, transfer_leader
 
 FIXED = 4
@@ -216,31 +216,12 @@ def measure_life(
 @inline_only
 def measure_limits(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int) -> int:
     """Measure the limits of a range on ``node (K,)`` into ``out (M,)``. O(limits W squared)."""
-    problem = rules.problem
-    first, domains = problem.partitions.first, problem.domains
-    q = problem.partitions.rule[p]
-    allowed = problem.rules.allowed[problem.partitions.mask[p]]
-    no_replica = index(-1)
-    for i in range(problem.rules.limit_first[q], problem.rules.limit_first[q + 1]):
-        limit = problem.rules.limit[i]
-        level = index(limit[0])
-        beyond = 0
-        for k in range(first[p], first[p + 1]):
-            where = domains.domain[level, node[k]] if node[k] >= 0 else -1
-            before = 0
-            for j in range(first[p], k):
-                before += node[j] >= 0 and domains.domain[level, node[j]] == where
-            # each one that comes after as many as there may be is one too many
-            beyond += where >= 0 and before >= limit[1] >= 0
-        distinct = distinct_domains(first, node, domains.domain, p, no_replica, no_replica, level)
-        out[at] = beyond
-        out[at + 1] = max(0, limit[2] - distinct) if limit[2] >= 0 else 0
-        out[at + 2] = max(0, distinct - limit[3]) if limit[3] >= 0 else 0
-        out[at + 3] = 0.0
-        if limit[4] >= 0:
-            skew = skew_of(first, node, domains, allowed, p, no_replica, no_replica, level)
-            out[at + 3] = max(0, skew - limit[4])
-        at += 4
+    limits, no_replica = rules.problem.rules, index(-1)
+    q = rules.problem.partitions.rule[p]
+    for i in range(limits.limit_first[q], limits.limit_first[q + 1]):
+        for column in range(MOST, SKEW + 1):
+            out[at] = beyond_limit(rules.problem, node, p, index(i), column, no_replica, no_replica)
+            at += 1
     return at
 
 
@@ -256,14 +237,11 @@ def measure_group(rules: ClusterRules, p: int, out: Floats, at: int) -> int:
         for where in range(offset[limit[0] + 1] - offset[limit[0]]):
             if limit[1] >= 0:
                 beyond += max(0, state.group_count[base + where] - limit[1])
-        found = state.group_domains[i]
         out[at] = beyond
-        out[at + 1] = max(0, limit[2] - found) if limit[2] >= 0 else 0
-        out[at + 2] = max(0, found - limit[3]) if limit[3] >= 0 else 0
-        out[at + 3] = 0.0
-        if limit[4] >= 0:
-            skew = group_skew(problem, state, index(i), index(-1), index(-1))
-            out[at + 3] = max(0, skew - limit[4])
+        for column in range(FEWEST, SKEW + 1):
+            out[at + column - MOST] = beyond_group_limit(
+                problem, state, index(i), column, index(-1), index(-1)
+            )
         at += 4
     for i in range(tables.group_term_first[g], tables.group_term_first[g + 1]):
         out[at] = max(0, tables.group_term[i, 0] - state.group_inside[i])

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.leadership import affords_leader, may_be_led_from
 from evenkeel_kernels.core.problem import (
+    FEWEST,
+    MOST,
     NON_VOTER,
+    SKEW,
     UNLIMITED,
-    DomainArrays,
     Problem,
     State,
+    crossing,
     following_load,
     index,
     is_away,
@@ -48,52 +51,16 @@ def count_in_domain(
 
 
 @inline_only
-def distinct_domains(
-    first: NDArray[np.int64],
-    node: NDArray[np.int32],
-    domain: NDArray[np.int32],
-    p: int,
-    moved_k: int,
-    target: int,
-    level: int,
-) -> int:
-    """Distinct domains of ``level`` with a replica of ``p`` if ``moved_k`` sat on ``target``.
-
-    ``first (P + 1,)``, ``node (K,)`` and ``domain (L + 1, N)`` are those of problem and state; a
-    target of -1 is nowhere.
-    """
-    count = 0
-    for j in range(first[p], first[p + 1]):
-        at = target if j == moved_k else node[j]
-        if at < 0 or domain[level, at] < 0:
-            continue
-        seen = False
-        for i in range(first[p], j):
-            other = target if i == moved_k else node[i]
-            if other >= 0 and domain[level, other] == domain[level, at]:
-                seen = True
-                break
-        if not seen:
-            count += 1
-    return count
-
-
-@inline_only
 def skew_of(
-    first: NDArray[np.int64],
-    node: NDArray[np.int32],
-    domains: DomainArrays,
-    allowed: NDArray[np.bool_],
-    p: int,
-    moved_k: int,
-    target: int,
-    level: int,
+    problem: Problem, node: NDArray[np.int32], p: int, moved_k: int, target: int, level: int
 ) -> int:
     """Most minus fewest replicas of ``p`` per domain of ``level``, ``moved_k`` being on ``target``.
 
-    The fewest are sought in domains with a node that is ``allowed (N,)``. ``first (P + 1,)`` and
-    ``node (K,)`` are those of problem and state.
+    The fewest are sought in domains with a node that the mask allows. ``node (K,)`` is where
+    replicas are.
     """
+    domains, first = problem.domains, problem.partitions.first
+    allowed = problem.rules.allowed[problem.partitions.mask[p]]
     least = 1 << 30
     most = 0
     for where in range(domains.domain_offset[level], domains.domain_offset[level + 1]):
@@ -109,6 +76,93 @@ def skew_of(
         if eligible:
             least = min(least, count)
     return max(0, most - least)
+
+
+@device_function
+def beyond_limit(
+    problem: Problem,
+    node: NDArray[np.int32],
+    p: int,
+    i: int,
+    column: int,
+    moved_k: int,
+    target: int,
+) -> int:
+    """By how much ``p`` breaks a ``column`` of limit ``i`` if ``moved_k`` sat on ``target``.
+
+    ``node (K,)`` is where replicas are; a target of -1 is nowhere. Each replica beyond the first
+    ones that its domain may have is one too many. O(R^2), and for a skew O(N + R domains).
+    """
+    first, domain = problem.partitions.first, problem.domains.domain
+    level, allowed = index(problem.rules.limit[i, 0]), index(problem.rules.limit[i, column])
+    if allowed < 0:
+        return index(0)
+    if column == SKEW:
+        return max(index(0), skew_of(problem, node, p, moved_k, target, level) - allowed)
+    beyond, distinct = index(0), index(0)
+    for j in range(first[p], first[p + 1]):
+        n = target if j == moved_k else node[j]
+        where = domain[level, n] if n >= 0 else -1
+        if where < 0:
+            continue
+        earlier = 0
+        for other in range(first[p], j):
+            at = target if other == moved_k else node[other]
+            earlier += int(at >= 0 and domain[level, at] == where)
+        beyond += int(earlier >= allowed)
+        distinct += int(earlier == 0)
+    if column == MOST:
+        return beyond
+    return max(index(0), allowed - distinct if column == FEWEST else distinct - allowed)
+
+
+@inline_only
+def count_by_term(
+    problem: Problem, state: State, p: int, i: int, moved_k: int, target: int
+) -> tuple[int, int, int]:
+    """Count the replicas of ``p`` inside the mask of term ``i``, outside, and nowhere.
+
+    Only those of a role that counts, ``moved_k`` being on ``target``.
+    """
+    rules, first = problem.rules, problem.partitions.first
+    inside, outside, nowhere = index(0), index(0), index(0)
+    for j in range(first[p], first[p + 1]):
+        if rules.term[i, 1] and state.role[j] == NON_VOTER:
+            continue
+        n = target if j == moved_k else state.node[j]
+        if n < 0:
+            nowhere += 1
+        elif rules.term_mask[rules.term[i, 2], n]:
+            inside += 1
+        else:
+            outside += 1
+    return inside, outside, nowhere
+
+
+@inline_only
+def rows_of(problem: Problem, p: int) -> int:
+    """Count what `broken_by` tells apart: a row for each column of a limit and for each term."""
+    rules, q = problem.rules, problem.partitions.rule[p]
+    limits = rules.limit_first[q + 1] - rules.limit_first[q]
+    return SKEW * limits + rules.term_first[q + 1] - rules.term_first[q]
+
+
+@inline_only
+def broken_by(problem: Problem, state: State, p: int, row: int, moved_k: int, target: int) -> int:
+    """By how much ``p`` breaks one of its `rows_of` if ``moved_k`` sat on ``target``.
+
+    A term counts the replicas that it lacks inside; or those outside, where none may be.
+    """
+    rules, q = problem.rules, problem.partitions.rule[p]
+    own = SKEW * (rules.limit_first[q + 1] - rules.limit_first[q])
+    if row < own:
+        i, column = rules.limit_first[q] + row // SKEW, MOST + row % SKEW
+        if rules.limit[i, column] < 0:
+            return index(0)
+        return beyond_limit(problem, state.node, p, i, column, moved_k, target)
+    i = rules.term_first[q] + row - own
+    inside, outside, _ = count_by_term(problem, state, p, i, moved_k, target)
+    return outside if rules.term[i, 0] < 0 else max(index(0), rules.term[i, 0] - inside)
 
 
 @inline_only
@@ -144,9 +198,8 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
     domains = problem.domains
     for i in range(domains.limited.shape[0]):
-        level = index(domains.limited[i])
-        where = index(domains.domain[level, n])
-        if where < 0 or (state.node[k] >= 0 and domains.domain[level, state.node[k]] == where):
+        _, where = crossing(problem, index(domains.limited[i]), index(state.node[k]), n)
+        if where < 0:
             continue
         for d in range(nodes.capacity.shape[0]):
             more = load_of(problem.partitions, state, k, d)
@@ -161,36 +214,25 @@ def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
 
     A limit that is broken already may stay as broken as it is, never become worse.
     """
-    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
+    partitions, rules, domain = problem.partitions, problem.rules, problem.domains.domain
     p = index(partitions.owner[k])
     q = partitions.rule[p]
     here = index(state.node[k])
     for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
         level = index(rules.limit[i, 0])
-        where = index(domains.domain[level, n])
-        same = here >= 0 and domains.domain[level, here] == where
-        if rules.limit[i, 1] >= 0 and where >= 0 and not same:
-            others = count_in_domain(
-                partitions.first, state.node, domains.domain, p, k, level, where
-            )
-            if others >= rules.limit[i, 1]:
-                return False
-        if same:
+        where = index(domain[level, n])
+        if here >= 0 and domain[level, here] == where:
             continue
-        if rules.limit[i, 2] >= 0 or rules.limit[i, 3] >= 0:
-            before = distinct_domains(
-                partitions.first, state.node, domains.domain, p, k, here, level
-            )
-            after = distinct_domains(partitions.first, state.node, domains.domain, p, k, n, level)
-            if rules.limit[i, 2] >= 0 and after < rules.limit[i, 2] and after < before:
+        if rules.limit[i, MOST] >= 0 and where >= 0:
+            others = count_in_domain(partitions.first, state.node, domain, p, k, level, where)
+            if others >= rules.limit[i, MOST]:
                 return False
-            if rules.limit[i, 3] >= 0 and after > rules.limit[i, 3] and after > before:
-                return False
-        if rules.limit[i, 4] >= 0:
-            allowed = rules.allowed[partitions.mask[p]]
-            after = skew_of(partitions.first, state.node, domains, allowed, p, k, n, level)
-            if after > rules.limit[i, 4] and after > skew_of(
-                partitions.first, state.node, domains, allowed, p, k, here, level
+        for column in range(FEWEST, SKEW + 1):
+            if rules.limit[i, column] < 0:
+                continue
+            after = beyond_limit(problem, state.node, p, index(i), column, k, n)
+            if after > 0 and after > beyond_limit(
+                problem, state.node, p, index(i), column, k, here
             ):
                 return False
     return True
@@ -211,27 +253,11 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
             continue
         if rules.term[i, 0] < 0:  # every such replica must stand inside
             return False
-        if here < 0 or not rules.term_mask[mask, here]:
-            # outside before and after: fine while enough others can still stand inside
-            others_inside = 0
-            others_outside = 0
-            for j in range(partitions.first[p], partitions.first[p + 1]):
-                if j == k or (rules.term[i, 1] and state.role[j] == NON_VOTER):
-                    continue
-                if state.node[j] >= 0 and rules.term_mask[mask, state.node[j]]:
-                    others_inside += 1
-                elif state.node[j] < 0:
-                    others_outside += 1
-            if here < 0 and others_inside + others_outside < rules.term[i, 0]:
-                return False
+        if here >= 0 and not rules.term_mask[mask, here]:
             continue
-        inside = 0
-        for j in range(partitions.first[p], partitions.first[p + 1]):
-            if j == k or (rules.term[i, 1] and state.role[j] == NON_VOTER):
-                continue
-            if state.node[j] >= 0 and rules.term_mask[mask, state.node[j]]:
-                inside += 1
-        if inside < rules.term[i, 0]:
+        # what comes from nowhere may be outside while enough others can still stand inside
+        inside, _, nowhere = count_by_term(problem, state, p, i, k, n)
+        if inside + (nowhere if here < 0 else 0) < rules.term[i, 0]:
             return False
     return True
 
@@ -257,33 +283,43 @@ def group_skew(problem: Problem, state: State, i: int, come_from: int, to: int) 
 
 
 @inline_only
+def beyond_group_limit(
+    problem: Problem, state: State, i: int, column: int, come_from: int, to: int
+) -> int:
+    """By how much group limit ``i`` is broken if one changed domains; -1 for no domain.
+
+    ``column`` is FEWEST, WIDEST or SKEW. O(1), and for a skew O(domains).
+    """
+    rules = problem.rules
+    allowed = index(rules.group_limit[i, column])
+    if allowed < 0:
+        return index(0)
+    if column == SKEW:
+        return max(index(0), group_skew(problem, state, i, come_from, to) - allowed)
+    base = rules.group_base[i] - problem.domains.domain_offset[rules.group_limit[i, 0]]
+    found = index(state.group_domains[i])
+    found -= int(come_from >= 0 and state.group_count[base + come_from] == 1)
+    found += int(to >= 0 and state.group_count[base + to] == 0)
+    return max(index(0), allowed - found if column == FEWEST else found - allowed)
+
+
+@inline_only
 def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether moving ``k`` to ``n`` leaves every limit and term of its group as well met."""
-    rules, domains = problem.rules, problem.domains
+    rules, no = problem.rules, index(-1)
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = index(state.node[k])
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level = index(rules.group_limit[i, 0])
-        to = index(domains.domain[level, n])
-        come_from = domains.domain[level, here] if here >= 0 else -1
+        come_from, to = crossing(problem, level, here, n)
         if to == come_from:
             continue
-        base = rules.group_base[i] - domains.domain_offset[level]
-        if to >= 0 and rules.group_limit[i, 1] >= 0:
-            if state.group_count[base + to] >= rules.group_limit[i, 1]:
-                return False
-        lost = come_from >= 0 and state.group_count[base + come_from] == 1
-        gained = to >= 0 and state.group_count[base + to] == 0
-        after = state.group_domains[i] - int(lost) + int(gained)
-        if lost and not gained and 0 <= after < rules.group_limit[i, 2]:
+        base = rules.group_base[i] - problem.domains.domain_offset[level]
+        if to >= 0 and 0 <= rules.group_limit[i, MOST] <= state.group_count[base + to]:
             return False
-        if gained and not lost and 0 <= rules.group_limit[i, 3] < after:
-            return False
-        if rules.group_limit[i, 4] >= 0:
-            skew = group_skew(problem, state, i, come_from, to)
-            if skew > rules.group_limit[i, 4] and skew > group_skew(
-                problem, state, i, index(-1), index(-1)
-            ):
+        for column in range(FEWEST, SKEW + 1):
+            after = beyond_group_limit(problem, state, i, column, come_from, to)
+            if after > 0 and after > beyond_group_limit(problem, state, i, column, no, no):
                 return False
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         mask = rules.term_mask[rules.group_term[i, 2]]
@@ -306,10 +342,7 @@ def affinity(problem: Problem, state: State, k: int, n: int) -> bool:
         if rules.near_base[g, level] < 0:
             continue
         base = rules.near_base[g, level] - domains.domain_offset[level]
-        to = index(domains.domain[level, n])
-        come_from = domains.domain[level, here] if here >= 0 else -1
-        if to == come_from:
-            continue
+        come_from, to = crossing(problem, index(level), here, n)
         if to >= 0 and state.near_absent[base + to] > 0:
             return False
         last = come_from >= 0 and state.near_count[base + come_from] == 1
@@ -354,8 +387,7 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
     away = here >= 0 and here != home
     for i in range(budgets.tiers.shape[0]):
         tier = index(budgets.tiers[i])
-        to = index(domain[tier, n])
-        origin = index(domain[tier, home]) if home >= 0 else index(-1)
+        origin, to = crossing(problem, tier, home, n)
         if to == origin:
             continue
         now = index(domain[tier, here]) if away else origin

@@ -15,9 +15,11 @@ from evenkeel_kernels.core.problem import (
     VOTER,
     Problem,
     State,
+    crossing,
     following_load,
     index,
     is_away,
+    leading_node,
 )
 
 
@@ -76,10 +78,7 @@ def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
     """Whether the budget of leader changes lets node ``n`` lead ``p``."""
     if not problem.budgets.binds or not leader_away(problem, p, n):
         return True
-    now = index(-1)
-    if state.leader[p] >= 0:
-        now = index(state.node[problem.partitions.first[p] + state.leader[p]])
-    if leader_away(problem, p, now):
+    if leader_away(problem, p, leading_node(problem, state, p)):
         return True
     return state.spent[2] + 1.0 <= problem.budgets.leader_changes
 
@@ -117,11 +116,7 @@ def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> b
     partitions, domains = problem.partitions, problem.domains
     led = index(partitions.first[p] + max(state.leader[p], 0))
     for i in range(domains.limited.shape[0]):
-        level = index(domains.limited[i])
-        where = index(-1) if n < 0 else index(domains.domain[level, n])
-        left = index(-1) if now < 0 else index(domains.domain[level, now])
-        if where == left:
-            continue
+        left, where = crossing(problem, index(domains.limited[i]), now, n)
         for d in range(problem.nodes.capacity.shape[0]):
             most = domains.tier_capacity
             more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
@@ -148,17 +143,11 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
     rank = problem.rules.lead_rank[partitions.rule[p]]
     if rank[n] == 255:
         return False
-    if state.leader[p] >= 0:
-        now = state.node[partitions.first[p] + state.leader[p]]
-        if now >= 0 and problem.nodes.leads[now] and rank[n] > rank[now]:
-            return False
+    led, now = index(partitions.first[p] + state.leader[p]), leading_node(problem, state, p)
+    if now >= 0 and problem.nodes.leads[now] and rank[n] > rank[now]:
+        return False
     if not affords_lead(problem, state, p, k):
         return False
-    now = index(-1)
-    led = index(k)
-    if state.leader[p] >= 0:
-        led = index(partitions.first[p] + state.leader[p])
-        now = index(state.node[led])
     for d in range(problem.nodes.capacity.shape[0]):
         more = partitions.leader_load[p, d] - partitions.voter_load[p, d]
         if more > 0.0:
@@ -182,6 +171,16 @@ class Leading(NamedTuple):
     # none
     next: NDArray[np.int64]
     previous: NDArray[np.int64]
+
+
+def no_leads(nodes: int, partitions: int) -> Leading:
+    """Make empty lists of what so many nodes lead."""
+    return Leading(
+        np.zeros(nodes, np.int64),
+        np.full(nodes, -1, np.int64),
+        np.full(partitions, -1, np.int64),
+        np.full(partitions, -1, np.int64),
+    )
 
 
 class Search(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only
 from evenkeel_kernels.core.feasibility import admits, affords, count_in_domain
-from evenkeel_kernels.core.problem import Problem, State, index, is_away, load_of
+from evenkeel_kernels.core.problem import MOST, Problem, State, crossing, index, is_away, load_of
 
 FAR = 1e300
 
@@ -173,7 +173,7 @@ def close_full_of_group(problem: Problem, state: State, scan: Scan, k: int) -> N
     g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
     last = domains.domain.shape[0] - 1  # of the nodes
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        base, most = rules.group_base[i], rules.group_limit[i, 1]
+        base, most = rules.group_base[i], rules.group_limit[i, MOST]
         if rules.group_limit[i, 0] != last or most < 0:
             continue
         kept = scan.score[here] if here >= 0 else 0.0
@@ -205,17 +205,24 @@ def full_domain(problem: Problem, state: State, k: int, i: int, j: int) -> int:
     The one that ``k`` is in is open to it.
     """
     partitions, domain = problem.partitions, problem.domains.domain
-    level, most = index(problem.rules.limit[i, 0]), index(problem.rules.limit[i, 1])
+    level, most = index(problem.rules.limit[i, 0]), index(problem.rules.limit[i, MOST])
     if most < 0 or j == k or state.node[j] < 0:
         return index(-1)
-    where, here = index(domain[level, state.node[j]]), index(state.node[k])
-    if where < 0 or (here >= 0 and domain[level, here] == where):
-        return index(-1)
-    if most > 1:
+    _, where = crossing(problem, level, index(state.node[k]), index(state.node[j]))
+    if where >= 0 and most > 1:
         p = index(partitions.owner[k])
         if count_in_domain(partitions.first, state.node, domain, p, k, level, where) < most:
             return index(-1)
     return where
+
+
+@inline_only
+def score_all(problem: Problem, state: State, scan: Scan, k: int) -> None:
+    """Take replica ``k`` in hand and score every node, closing those that are full for it."""
+    take_size(problem, state, scan, k)
+    fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
+    close_full(problem, state, scan, k)
+    close_full_of_group(problem, state, scan, k)
 
 
 @inline_only
@@ -261,10 +268,7 @@ def refuse(problem: Problem, state: State, scan: Scan, k: int, n: int, refused: 
 @device_function
 def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> int:
     """Return the best node for ``k`` among those that score at most ``ceiling``, else -1."""
-    take_size(problem, state, scan, k)
-    fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
-    close_full(problem, state, scan, k)
-    close_full_of_group(problem, state, scan, k)
+    score_all(problem, state, scan, k)
     refused = 0
     while True:
         n = lowest(scan, k)

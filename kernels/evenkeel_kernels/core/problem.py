@@ -25,6 +25,8 @@ NON_VOTER = 1
 UNLIMITED = 2**62
 NOWHERE, MOVED, ANYWHERE = 0, 1, 2
 """Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
+MOST, FEWEST, WIDEST, SKEW = 1, 2, 3, 4
+"""Columns of a limit: most replicas in a domain, fewest and most domains, and the skew."""
 
 
 @by_reference
@@ -188,6 +190,28 @@ def is_away(problem: Problem, k: int, n: int) -> int:
         if partitions.home[i] == n:
             return 0
     return 1
+
+
+@inline_only
+def crossing(problem: Problem, level: int, here: int, n: int) -> tuple[int, int]:
+    """Domains of ``level`` that a replica leaves and enters from ``here`` to ``n``, -1 for none.
+
+    -1 and -1 where they are the same.
+    """
+    domain = problem.domains.domain
+    come_from = index(domain[level, here]) if here >= 0 else index(-1)
+    to = index(domain[level, n]) if n >= 0 else index(-1)
+    if to == come_from:
+        return index(-1), index(-1)
+    return come_from, to
+
+
+@inline_only
+def leading_node(problem: Problem, state: State, p: int) -> int:
+    """Node of the leader of ``p``; -1 where it has none, or the leader is nowhere."""
+    if state.leader[p] < 0:
+        return index(-1)
+    return index(state.node[problem.partitions.first[p] + state.leader[p]])
 
 
 @inline_only

@@ -1,7 +1,6 @@
 """Incremental state: compute the cost of a change, and update loads and counts with it.
 
-The pieces are inlined into the kernel that calls them, which should be ``no_alloc`` itself: then a
-call of ``delta`` takes some 45 ns, otherwise microseconds.
+The pieces are inlined into the kernel that calls them, which should be ``no_alloc`` itself.
 """
 
 import numpy as np
@@ -14,6 +13,7 @@ from evenkeel_kernels.core.problem import (
     NON_VOTER,
     Problem,
     State,
+    crossing,
     following_load,
     index,
     is_away,
@@ -37,28 +37,6 @@ def excess_cost(problem: Problem, state: State, n: int) -> float:
     for h in range(nodes.hinge.shape[0]):
         beyond = nodes.hinge[h, 0] * (state.load[nodes.hinge_of[h], n] - nodes.hinge_at[h, n])
         cost += nodes.hinge[h, 1] * max(0.0, beyond)
-    return cost
-
-
-@inline_only
-def excess_cost_with(problem: Problem, state: State, n: int, k: int, sign: float) -> float:
-    """Cost of node ``n`` with replica ``k`` added (``sign`` 1.0) or taken away (-1.0)."""
-    nodes = problem.nodes
-    cost = 0.0
-    for d in range(nodes.watermark.shape[0]):
-        load = state.load[d, n] + sign * load_of(problem.partitions, state, k, d)
-        cost += nodes.weight[d] * max(0.0, load - nodes.watermark[d, n])
-    for b in range(nodes.proportion.shape[0]):
-        i, j = nodes.proportion_of[b, 0], nodes.proportion_of[b, 1]
-        more_i = sign * load_of(problem.partitions, state, k, i)
-        more_j = sign * load_of(problem.partitions, state, k, j)
-        free_i = nodes.capacity[i, n] - state.load[i, n] - more_i
-        free_j = nodes.capacity[j, n] - state.load[j, n] - more_j
-        cost += nodes.proportion[b, 1] * max(0.0, nodes.proportion[b, 0] * free_i - free_j)
-    for h in range(nodes.hinge.shape[0]):
-        d = index(nodes.hinge_of[h])
-        load = state.load[d, n] + sign * load_of(problem.partitions, state, k, d)
-        cost += nodes.hinge[h, 1] * max(0.0, nodes.hinge[h, 0] * (load - nodes.hinge_at[h, n]))
     return cost
 
 
@@ -151,7 +129,7 @@ def price_of_count(problem: Problem, i: int, where: int, count: int) -> float:
 @inline_only
 def sharing_cost(problem: Problem, state: State, k: int, n: int) -> float:
     """Change of what the group of replica ``k`` pays for sharing domains if ``k`` went to ``n``."""
-    rules, domains = problem.rules, problem.domains
+    rules = problem.rules
     g = index(problem.partitions.group[problem.partitions.owner[k]])
     here = index(state.node[k])
     change = 0.0
@@ -159,19 +137,13 @@ def sharing_cost(problem: Problem, state: State, k: int, n: int) -> float:
         if rules.price_of[i, 0] < 0:
             continue
         level = index(rules.group_limit[i, 0])
-        offset = domains.domain_offset[level]
-        to = index(domains.domain[level, n])
-        come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
-        if to == come_from:
-            continue
-        if to >= 0:
-            count = index(state.group_count[rules.group_base[i] - offset + to])
-            change += price_of_count(problem, i, to - offset, count + 1)
-            change -= price_of_count(problem, i, to - offset, count)
-        if come_from >= 0:
-            count = index(state.group_count[rules.group_base[i] - offset + come_from])
-            change += price_of_count(problem, i, come_from - offset, count - 1)
-            change -= price_of_count(problem, i, come_from - offset, count)
+        come_from, to = crossing(problem, level, here, n)
+        for domain, more in ((to, 1), (come_from, -1)):
+            if domain >= 0:
+                where = domain - problem.domains.domain_offset[level]
+                count = index(state.group_count[rules.group_base[i] + where])
+                change += price_of_count(problem, i, where, count + more)
+                change -= price_of_count(problem, i, where, count)
     return change
 
 
@@ -187,18 +159,6 @@ def sharing_total(problem: Problem, state: State) -> float:
                 count = index(state.group_count[rules.group_base[i] + where])
                 cost += price_of_count(problem, i, where, count)
     return cost
-
-
-@inline_only
-def delta(problem: Problem, state: State, k: int, n: int) -> float:
-    """Change of the total cost if replica ``k`` moved to node ``n``. O(D + hinges)."""
-    here = index(state.node[k])
-    change = excess_cost_with(problem, state, n, k, 1.0) - excess_cost(problem, state, n)
-    if here >= 0:
-        change += excess_cost_with(problem, state, here, k, -1.0) - excess_cost(
-            problem, state, here
-        )
-    return change + move_cost(problem, state, k, n) + sharing_cost(problem, state, k, n)
 
 
 @inline_only
@@ -237,6 +197,17 @@ def count_near(problem: Problem, state: State, g: int, level: int, where: int, b
 
 
 @inline_only
+def carry(problem: Problem, state: State, n: int, d: int, more: float) -> None:
+    """Let node ``n``, and the limited domains around it, carry ``more`` in dimension ``d``."""
+    domains = problem.domains
+    state.load[d, n] += more
+    for i in range(domains.limited.shape[0]):
+        where = domains.domain[domains.limited[i], n]
+        if where >= 0:
+            state.domain_load[d, where] += more
+
+
+@inline_only
 def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     """Add replica ``k`` to the counts of node ``n`` (``sign`` 1), or take it out of them (-1)."""
     partitions, domains, rules = problem.partitions, problem.domains, problem.rules
@@ -248,15 +219,10 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     state.replicas[n] += sign
     state.leaders[n] += sign * int(leads)
     for d in range(state.load.shape[0]):
-        state.load[d, n] += sign * load[p, d]
+        carry(problem, state, n, d, sign * load[p, d])
         if problem.nodes.transient[d] and home == n and problem.budgets.source[n]:
             # a leader hands over before it leaves; from a dead node nothing is copied
             state.held[d, n] -= sign * follows[p, d]
-    for i in range(domains.limited.shape[0]):
-        where = domains.domain[domains.limited[i], n]
-        if where >= 0:
-            for d in range(state.load.shape[0]):
-                state.domain_load[d, where] += sign * load[p, d]
     g = partitions.group[p]
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level = index(rules.group_limit[i, 0])
@@ -304,29 +270,25 @@ def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
             state.spent[1] += sign * load_of(problem.partitions, state, k, budgets.data_dimension)
     for i in range(budgets.tiers.shape[0]):
         tier = index(budgets.tiers[i])
-        to = index(domain[tier, n])
-        origin = index(domain[tier, home]) if home >= 0 else index(-1)
-        if to != origin:
-            if to >= 0 and (new or tier + 1 < domain.shape[0]):
-                state.came[to] += sign
-            if origin >= 0 and budgets.source[home]:
-                state.went[origin] += sign
+        origin, to = crossing(problem, tier, home, n)
+        if to >= 0 and (new or tier + 1 < domain.shape[0]):
+            state.came[to] += sign
+        if origin >= 0 and budgets.source[home]:
+            state.went[origin] += sign
 
 
 @device_function
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = index(state.node[k])
-    home = index(problem.partitions.home[k])
     if problem.budgets.binds:
         spend(problem, state, k, here, index(-1))
         spend(problem, state, k, n, index(1))
     if here >= 0:
         book(problem, state, k, here, index(-1))
-    if here == home and n != home:
-        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), index(1))
-    elif here != home and n == home:
-        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), index(-1))
+    more = more_moved(problem, state, k, n)
+    if more != 0:
+        count_move(state, index(problem.partitions.group[problem.partitions.owner[k]]), more)
     state.node[k] = n
     if n >= 0:
         book(problem, state, k, n, index(1))
@@ -356,13 +318,7 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
                 less = follows[p, dimension]
                 state.spent[1] += sign * (partitions.leader_load[p, dimension] - less)
         for d in range(state.load.shape[0]):
-            state.load[d, n] += sign * (partitions.leader_load[p, d] - follows[p, d])
-        for i in range(problem.domains.limited.shape[0]):
-            where = problem.domains.domain[problem.domains.limited[i], n]
-            if where >= 0:
-                for d in range(state.load.shape[0]):
-                    more = sign * (partitions.leader_load[p, d] - follows[p, d])
-                    state.domain_load[d, where] += more
+            carry(problem, state, n, d, sign * (partitions.leader_load[p, d] - follows[p, d]))
     state.leader[p] = slot
 
 

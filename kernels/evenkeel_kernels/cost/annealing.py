@@ -30,11 +30,10 @@ from evenkeel_kernels.cost.cost_state import (
     CostState,
     chain_price,
     keep_if_best,
+    pair_price,
     penalty_with,
     refresh,
-    shift_price,
     stray,
-    swap_price,
 )
 from evenkeel_kernels.cost.group_violations import breaches, tied
 
@@ -350,10 +349,8 @@ def anneal(
         if walk.breaches[0] > 0 and (broken[group[a]] > 0 or (b >= 0 and broken[group[b]] > 0)):
             limit += repaired
         before = penalty[x] + penalty[y]
-        if kind == SHIFT:
-            price = shift_price(need, weight, excess, cost, a, x, y, limit + before)
-        elif kind == SWAP:
-            price = swap_price(need, weight, excess, cost, a, x, b, y, limit + before)
+        if kind != CHAIN:
+            price = pair_price(need, weight, excess, cost, a, x, b, y, limit + before)
         else:
             random = advance(random)
             z = int(home[b])

@@ -133,35 +133,7 @@ def tighten(
 
 
 @inlined
-def shift_price(
-    need: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    excess: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    a: int,
-    x: int,
-    y: int,
-    limit: float,
-) -> float:
-    """Change of the cost of nodes ``x`` and ``y`` if ``a`` went from one to the other.
-
-    ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
-    excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
-    ``a``, ``x``, ``y``: replica, the node it is on, and another; ``limit``: price from which on a
-    candidate is not worth pricing any further. Returns the change; NEVER once it is above the
-    limit.
-    """
-    price = -cost[x] - cost[y]
-    for c in range(weight.shape[0]):
-        more = need[a, c]
-        price += weight[c] * (max(0.0, excess[x, c] - more) + max(0.0, excess[y, c] + more))
-        if price > limit:
-            return NEVER
-    return price
-
-
-@inlined
-def swap_price(
+def pair_price(
     need: NDArray[np.float64],
     weight: NDArray[np.float64],
     excess: NDArray[np.float64],
@@ -172,7 +144,9 @@ def swap_price(
     y: int,
     limit: float,
 ) -> float:
-    """Change of the cost of nodes ``x`` and ``y`` if ``a`` and ``b``, one on each, changed places.
+    """Change of the cost of ``x`` and ``y`` if ``a`` on ``x`` and ``b`` on ``y`` changed places.
+
+    Where ``b`` is -1, ``a`` goes to ``y`` and none comes back.
 
     ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
     excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
@@ -182,7 +156,7 @@ def swap_price(
     """
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
-        more = need[a, c] - need[b, c]
+        more = need[a, c] - need[b, c] if b >= 0 else need[a, c]
         price += weight[c] * (max(0.0, excess[x, c] - more) + max(0.0, excess[y, c] + more))
         if price > limit:
             return NEVER

@@ -7,37 +7,30 @@ states that do not fit.
 """
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
-from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.feasibility import beyond_group_limit
+from evenkeel_kernels.core.problem import FEWEST, MOST, SKEW, Problem, State, crossing, index
 
 
 @inline_only
 def breaches_of_limits(problem: Problem, state: State, g: int, k: int, n: int) -> int:
     """Change of what breaks limits and terms of group ``g`` if its replica ``k`` went to ``n``."""
-    rules, domains = problem.rules, problem.domains
+    rules, no = problem.rules, index(-1)
     here = index(state.node[k])
-    change = 0
+    change = index(0)
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level = index(rules.group_limit[i, 0])
-        to = index(domains.domain[level, n])
-        come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
+        come_from, to = crossing(problem, level, here, n)
         if to == come_from:
             continue
-        base = rules.group_base[i] - domains.domain_offset[level]
-        most, fewest = rules.group_limit[i, 1], rules.group_limit[i, 2]
-        widest, before = rules.group_limit[i, 3], state.group_domains[i]
-        after = before
+        base = rules.group_base[i] - problem.domains.domain_offset[level]
+        most = rules.group_limit[i, MOST]
         if to >= 0:
-            count = state.group_count[base + to]
-            change += int(0 <= most <= count)
-            after += int(count == 0)
+            change += int(0 <= most <= state.group_count[base + to])
         if come_from >= 0:
-            count = state.group_count[base + come_from]
-            change -= int(0 <= most < count)
-            after -= int(count == 1)
-        if fewest >= 0:
-            change += max(0, fewest - after) - max(0, fewest - before)
-        if widest >= 0:
-            change += max(0, after - widest) - max(0, before - widest)
+            change -= int(0 <= most < state.group_count[base + come_from])
+        for column in range(FEWEST, SKEW):
+            change += beyond_group_limit(problem, state, i, column, come_from, to)
+            change -= beyond_group_limit(problem, state, i, column, no, no)
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         if rules.group_term[i, 1] and state.role[k] != 0:
             continue
@@ -65,8 +58,7 @@ def breaches_of_needs(problem: Problem, state: State, g: int, k: int, n: int) ->
             other, level = index(rows[i, 0]), index(rows[i, 1])
             if other == g:
                 continue
-            to = index(domains.domain[level, n])
-            come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
+            come_from, to = crossing(problem, level, here, n)
             if to == come_from:
                 continue
             own = rules.near_base[g, level] - domains.domain_offset[level]
@@ -111,15 +103,12 @@ def all_breaches(problem: Problem, state: State) -> int:
     offset = domains.domain_offset
     found = 0
     for i in range(rules.group_limit.shape[0]):
-        level, most = rules.group_limit[i, 0], rules.group_limit[i, 1]
-        fewest, widest = rules.group_limit[i, 2], rules.group_limit[i, 3]
+        level, most = rules.group_limit[i, 0], rules.group_limit[i, MOST]
         for where in range(offset[level + 1] - offset[level]):
             if most >= 0:
                 found += max(0, state.group_count[rules.group_base[i] + where] - most)
-        if fewest >= 0:
-            found += max(0, fewest - state.group_domains[i])
-        if widest >= 0:
-            found += max(0, state.group_domains[i] - widest)
+        for column in range(FEWEST, SKEW):
+            found += beyond_group_limit(problem, state, index(i), column, index(-1), index(-1))
     for i in range(rules.group_term.shape[0]):
         found += max(0, rules.group_term[i, 0] - state.group_inside[i])
     for g in range(rules.needs_first.shape[0] - 1):

@@ -26,7 +26,13 @@ from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead
-from evenkeel_kernels.levelling.penalty import Targets, passing_lead, passing_pair, passing_replica
+from evenkeel_kernels.levelling.penalty import (
+    Targets,
+    highest,
+    passing_lead,
+    passing_pair,
+    passing_replica,
+)
 from evenkeel_kernels.levelling.repair import breaches
 
 COOL_EVERY = 64
@@ -265,11 +271,7 @@ def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, f
         best.leader[p] = state.leader[p]
     worth[0], worth[1], worth[2], worth[3], worth[4] = faults, within, moves, changes, trades
     if fall > 0.0 and within > 1.0:
-        most = 0.0
-        for n in range(state.replicas.shape[0]):
-            most = max(most, state.leaders[n] * aim.asked.leader_scale[n])
-            for d in range(state.load.shape[0]):
-                most = max(most, state.load[d, n] * aim.asked.scale[d, n])
+        most = highest(state, aim.asked)
         worth[1] = max(1.0, most)
         set_aim(problem, aim, max(1.0, most * (1.0 - fall)))
     return True

@@ -107,26 +107,6 @@ def lead_passing(
 
 
 @inline_only
-def replica_passing(
-    partitions: PartitionArrays,
-    state: State,
-    targets: Targets,
-    weight: NDArray[np.float64],
-    k: int,
-    n: int,
-    more: int,
-) -> float:
-    """Change of ``n``'s penalty, by ``weight (D, N)``, if ``k`` came (``more`` 1) or left (-1)."""
-    change = 0.0
-    if leads_now(partitions.first, state.leader, index(partitions.owner[k]), k):
-        change = more_leaders(state, targets, n, more)
-    for d in range(state.load.shape[0]):
-        load = more * load_of(partitions, state, k, d)
-        change += more_load(state, targets, weight, d, n, load)
-    return change
-
-
-@inline_only
 def replaced(
     partitions: PartitionArrays,
     state: State,
@@ -136,15 +116,21 @@ def replaced(
     i: int,
     n: int,
 ) -> float:
-    """Change of the penalty of ``n``, by ``weight (D, N)``, if ``i`` stood there and not ``k``."""
-    change = 0.0
-    leaders = int(leads_now(partitions.first, state.leader, index(partitions.owner[i]), i)) - int(
-        leads_now(partitions.first, state.leader, index(partitions.owner[k]), k)
-    )
+    """Change of the penalty of ``n``, by ``weight (D, N)``, if ``i`` stood there and not ``k``.
+
+    O(D).
+    """
+    change, leaders = 0.0, 0
+    if i >= 0:
+        leaders += int(leads_now(partitions.first, state.leader, index(partitions.owner[i]), i))
+    if k >= 0:
+        leaders -= int(leads_now(partitions.first, state.leader, index(partitions.owner[k]), k))
     if leaders != 0:
         change = more_leaders(state, targets, n, leaders)
     for d in range(state.load.shape[0]):
-        load = load_of(partitions, state, i, d) - load_of(partitions, state, k, d)
+        load = load_of(partitions, state, i, d) if i >= 0 else 0.0
+        if k >= 0:
+            load -= load_of(partitions, state, k, d)
         change += more_load(state, targets, weight, d, n, load)
     return change
 
@@ -247,14 +233,13 @@ def best_place(
     partitions = problem.partitions
     here = index(state.node[k])
     best = index(-1)
-    relief = replica_passing(partitions, state, targets, breakout.weight, k, here, index(-1))
+    no, weight = index(-1), breakout.weight
+    relief = replaced(partitions, state, targets, weight, k, no, here)
     breakout.tally[LOOKED] += state.load.shape[1]
     for n in range(state.load.shape[1]):
         if n == here or n == partitions.home[k]:
             continue
-        change = relief + replica_passing(
-            partitions, state, targets, breakout.weight, k, n, index(1)
-        )
+        change = relief + replaced(partitions, state, targets, weight, no, k, index(n))
         if change < least and move_if_admitted(problem, state, k, index(n)):
             move(problem, state, k, here)
             least = change

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import MOST, Problem, State, index, leads_now, load_of
 
 
 def limits_groups_on_nodes(problem: Problem) -> bool:
     """Whether some group has a limit of replicas on a node."""
     limit, last = problem.rules.group_limit, problem.domains.domain.shape[0] - 1
-    return bool(((limit[:, 0] == last) & (limit[:, 1] >= 0)).any())
+    return bool(((limit[:, 0] == last) & (limit[:, MOST] >= 0)).any())
 
 
 def crowded_replicas(
@@ -74,7 +74,7 @@ def crowd_out(
                 continue  # its group has had its turn
             beyond = index(0)
             for row in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-                most = rules.group_limit[row, 1]
+                most = rules.group_limit[row, MOST]
                 if rules.group_limit[row, 0] == last and most >= 0:
                     held = index(state.group_count[rules.group_base[row] + n])
                     beyond = max(beyond, held - most)

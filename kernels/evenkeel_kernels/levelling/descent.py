@@ -13,25 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, no_alloc
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
-from evenkeel_kernels.core.problem import (
-    UNLIMITED,
-    Problem,
-    State,
-    index,
-    leads_now,
-    load_of,
-    squared_excess,
-)
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.levelling.crowding import limits_groups_on_nodes
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders, recall
-from evenkeel_kernels.levelling.leaders.moves import (
-    restore_leaders,
-)
+from evenkeel_kernels.levelling.leaders.moves import restore_leaders
 from evenkeel_kernels.levelling.leaders.rationing import ration_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import (
@@ -40,6 +30,7 @@ from evenkeel_kernels.levelling.penalty import (
     highest,
     is_overfull,
     new_targets,
+    passing_node,
     passing_replica,
     penalty,
 )
@@ -392,7 +383,7 @@ def relieve(
                 continue
             if state.node[k] == partitions.home[k] and done[1] >= most_moves:
                 continue
-            if relief(problem, state, targets, k, here) >= least:
+            if passing_node(problem, state, targets, k, here, -1.0) >= least:
                 continue
             looks -= 1
             there = find(problem, state, scan, k, 2.0)
@@ -408,25 +399,6 @@ def relieve(
             done[1] += int(state.node[best] == partitions.home[best])
             move(problem, state, best, target)
     return state.load.shape[1]
-
-
-@inline_only
-def relief(problem: Problem, state: State, targets: Targets, k: int, here: int) -> float:
-    """Change of the penalty of node ``here`` alone if ``k`` left it."""
-    change = 0.0
-    for d in range(state.load.shape[0]):
-        ratio = state.load[d, here] * targets.scale[d, here]
-        less = load_of(problem.partitions, state, k, d) * targets.scale[d, here]
-        change += squared_excess(ratio - less, targets.threshold) - squared_excess(
-            ratio, targets.threshold
-        )
-    p = index(problem.partitions.owner[k])
-    if leads_now(problem.partitions.first, state.leader, p, k):
-        ratio = state.leaders[here] * targets.leader_scale[here]
-        change += squared_excess(ratio - targets.leader_scale[here], 1.0) - squared_excess(
-            ratio, 1.0
-        )
-    return change
 
 
 @no_alloc

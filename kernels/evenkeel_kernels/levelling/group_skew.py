@@ -11,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
-from evenkeel_kernels.core.feasibility import admits, group_skew
-from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
+from evenkeel_kernels.core.feasibility import admits, beyond_group_limit
+from evenkeel_kernels.core.problem import SKEW, Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.state import move
+from evenkeel_kernels.levelling.repair import is_waiting
 
 WAITS = 1 << 30
 """Count of replicas where one comes from that waits: more than anywhere."""
-
-
-@inline_only
-def waits(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
-    """Whether replica ``k`` must get another node, as ``forced (K,)`` says, and has none yet."""
-    return forced[k] and (state.node[k] < 0 or state.node[k] == problem.partitions.home[k])
 
 
 @inline_only
@@ -64,7 +59,7 @@ def send_down(
             here = index(state.node[k])
             source = place_of(problem, i, here)
             held = index(count[source]) if source >= 0 else index(-1)
-            if waits(problem, state, forced, k):
+            if is_waiting(problem, state, forced, k):
                 held = index(WAITS)
             if held < least or source == to >= 0:
                 continue
@@ -149,14 +144,14 @@ def even_out(
     for g in range(begin, end):
         replicas = member[first[g] : first[g + 1]]
         for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-            allowed = index(rules.group_limit[i, 4])
+            allowed = index(rules.group_limit[i, SKEW])
             level, base = index(rules.group_limit[i, 0]), index(rules.group_base[i])
             length, lowest = 0, index(1 << 60)
             while allowed >= 0:
-                undone = max(0, group_skew(problem, state, i, index(-1), index(-1)) - allowed)
+                undone = beyond_group_limit(problem, state, i, index(SKEW), index(-1), index(-1))
                 waiting = 0
                 for at in range(replicas.shape[0]):
-                    waiting += int(waits(problem, state, forced, index(replicas[at])))
+                    waiting += int(is_waiting(problem, state, forced, index(replicas[at])))
                 undone += waiting * (1 << 20)
                 if undone < lowest:
                     made, length, lowest = made + length, 0, undone

@@ -16,44 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
-from evenkeel_kernels.core.feasibility import admits, distinct_domains, skew_of
-from evenkeel_kernels.core.problem import (
-    NON_VOTER,
-    Problem,
-    State,
-    index,
-    leads_now,
-    load_of,
-    squared_excess,
-)
+from evenkeel_kernels.core.feasibility import admits, broken_by, rows_of
+from evenkeel_kernels.core.problem import Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move
-from evenkeel_kernels.levelling.penalty import Targets, is_overfull
-from evenkeel_kernels.levelling.repair import breaches
+from evenkeel_kernels.levelling.penalty import Targets, is_overfull, passing_node
+from evenkeel_kernels.levelling.repair import breaches, is_waiting
 
 LEAST_GAIN = 1e-9
 """Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
 
-COUNTS = 2
-"""What is remembered of each limit: distinct domains, and skew; of each term what it lacks."""
-
 WAITS = 1_000
 """How many broken rules a replica without a node is worth."""
-
-
-@inline_only
-def pressing(
-    problem: Problem, state: State, targets: Targets, k: int, n: int, sign: float
-) -> float:
-    """Change of the penalty if node ``n`` had replica ``k`` more (``sign`` 1.0) or less (-1.0)."""
-    change = 0.0
-    for d in range(state.load.shape[0]):
-        more = sign * load_of(problem.partitions, state, k, d)
-        change += squared_excess((state.load[d, n] + more) * targets.scale[d, n], targets.threshold)
-        change -= squared_excess(state.load[d, n] * targets.scale[d, n], targets.threshold)
-    if leads_now(problem.partitions.first, state.leader, problem.partitions.owner[k], k):
-        change += squared_excess((state.leaders[n] + sign) * targets.leader_scale[n], 1.0)
-        change -= squared_excess(state.leaders[n] * targets.leader_scale[n], 1.0)
-    return change
 
 
 @inline_only
@@ -70,72 +43,21 @@ def stands_alone(problem: Problem, p: int) -> bool:
 
 
 @inline_only
-def lack_of(problem: Problem, state: State, p: int, i: int) -> int:
-    """Count the replicas that term ``i`` lacks inside; or those outside, where none may be."""
-    rules = problem.rules
-    inside, outside = index(0), index(0)
-    for j in range(problem.partitions.first[p], problem.partitions.first[p + 1]):
-        if state.node[j] < 0 or (rules.term[i, 1] and state.role[j] == NON_VOTER):
-            continue
-        if rules.term_mask[rules.term[i, 2], state.node[j]]:
-            inside += 1
-        else:
-            outside += 1
-    return outside if rules.term[i, 0] < 0 else max(index(0), rules.term[i, 0] - inside)
-
-
-@inline_only
 def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64]) -> None:
-    """Fill ``counts (limits + terms, COUNTS)`` with how the partition stands to each of its own."""
-    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
-    q = partitions.rule[p]
-    start = rules.limit_first[q]
-    for i in range(start, rules.limit_first[q + 1]):
-        level = index(rules.limit[i, 0])
-        counts[i - start, 0] = distinct_domains(
-            partitions.first, state.node, domains.domain, p, index(-1), index(-1), level
-        )
-        counts[i - start, 1] = 0
-        if rules.limit[i, 4] >= 0:
-            counts[i - start, 1] = skew_of(
-                partitions.first, state.node, domains, rules.allowed[partitions.mask[p]], p,
-                index(-1), index(-1), level,
-            )  # fmt: skip
-    row = rules.limit_first[q + 1] - start
-    for i in range(rules.term_first[q], rules.term_first[q + 1]):
-        counts[row, 0] = lack_of(problem, state, p, i)
-        row += 1
+    """Fill ``counts (rows,)`` with how much the partition breaks each of its `rows_of`."""
+    for row in range(rows_of(problem, p)):
+        counts[row] = broken_by(problem, state, p, row, index(-1), index(-1))
 
 
 @inline_only
-def keeps_counts(
-    problem: Problem,
-    state: State,
-    p: int,
-    before: NDArray[np.int64],
-    after: NDArray[np.int64],
-) -> bool:
-    """Whether no limit and no term is broken more than ``before``; ``after`` is scratch.
+def keeps_counts(problem: Problem, state: State, p: int, before: NDArray[np.int64]) -> bool:
+    """Whether no limit and no term is broken more than ``before``, as `take_counts` fills it.
 
-    Both are as `take_counts` fills them. What is nowhere counts as outside of a term: one replica
-    at a time is admitted where others may still come, though some of them never do.
+    What is nowhere counts as outside of a term: one replica at a time is admitted where others may
+    still come, though some of them never do.
     """
-    rules = problem.rules
-    q = problem.partitions.rule[p]
-    start = rules.limit_first[q]
-    take_counts(problem, state, p, after)
-    for i in range(start, rules.limit_first[q + 1]):
-        was, now = before[i - start, 0], after[i - start, 0]
-        if rules.limit[i, 2] >= 0 and now < rules.limit[i, 2] and now < was:
-            return False
-        if rules.limit[i, 3] >= 0 and now > rules.limit[i, 3] and now > was:
-            return False
-        skewed = rules.limit[i, 4] >= 0 and after[i - start, 1] > rules.limit[i, 4]
-        if skewed and after[i - start, 1] > before[i - start, 1]:
-            return False
-    limits = rules.limit_first[q + 1] - start
-    for row in range(limits, limits + rules.term_first[q + 1] - rules.term_first[q]):
-        if after[row, 0] > before[row, 0]:
+    for row in range(rows_of(problem, p)):
+        if broken_by(problem, state, p, row, index(-1), index(-1)) > before[row]:
             return False
     return True
 
@@ -171,7 +93,7 @@ def best_for(
             continue
         if not keeps_rank(problem, state, k, here, n) or not admits(problem, state, k, n):
             continue
-        change = pressing(problem, state, targets, k, n, 1.0)
+        change = passing_node(problem, state, targets, k, n, 1.0)
         if best < 0 or change < least:
             best, least = n, change
     return best
@@ -187,34 +109,33 @@ def try_pair(
     kind: NDArray[np.int64],
     kinds: int,
     before: NDArray[np.int64],
-    after: NDArray[np.int64],
 ) -> bool:
     """Move ``k`` and ``j`` at once, if that lowers the penalty; whether they moved.
 
-    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before`` and ``after (limits +
-    terms, COUNTS)`` are scratch. O(kinds N (D + admits)).
+    ``kind (N,)`` says of which of so many ``kinds`` each node is; ``before (rows,)`` is scratch.
+    O(kinds N (D + admits)).
     """
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])
     take_counts(problem, state, p, before)
-    gone = pressing(problem, state, targets, k, here, -1.0)
+    gone = passing_node(problem, state, targets, k, here, -1.0)
     move(problem, state, k, index(-1))
-    gone += pressing(problem, state, targets, j, there, -1.0)
+    gone += passing_node(problem, state, targets, j, there, -1.0)
     move(problem, state, j, index(-1))
     best_k, best_j, least = index(-1), index(-1), -LEAST_GAIN
     for of in range(kinds):
         n = best_for(problem, state, targets, k, here, kind, of)
         if n < 0 or n == here:
             continue
-        change = gone + pressing(problem, state, targets, k, n, 1.0)
+        change = gone + passing_node(problem, state, targets, k, n, 1.0)
         if change >= least:
             continue
         move(problem, state, k, n)
         m = best_for(problem, state, targets, j, there, kind, index(-1))
         if m >= 0:
-            change += pressing(problem, state, targets, j, m, 1.0)
+            change += passing_node(problem, state, targets, j, m, 1.0)
             move(problem, state, j, m)
-            if change < least and keeps_counts(problem, state, p, before, after):
+            if change < least and keeps_counts(problem, state, p, before):
                 best_k, best_j, least = n, m, change
             move(problem, state, j, index(-1))
         move(problem, state, k, index(-1))
@@ -233,7 +154,6 @@ def move_in_tandem(
     kinds: int,
     left: NDArray[np.int64],
     before: NDArray[np.int64],
-    after: NDArray[np.int64],
     begin: int,
     end: int,
 ) -> int:
@@ -241,7 +161,7 @@ def move_in_tandem(
 
     ``kind (N,)`` says of which of so many ``kinds`` each node is. ``left (2,)`` is how many
     replicas may still move, and how many nodes may still be looked at; both are kept up to date.
-    ``before`` and ``after (limits + terms, COUNTS)`` are scratch. Returns how many pairs moved.
+    ``before (rows,)`` is scratch. Returns how many pairs moved.
 
     Complexity: O(R kinds N (D + admits)) for each replica.
     """
@@ -265,19 +185,12 @@ def move_in_tandem(
             was = int(state.node[k] == partitions.home[k]) + int(
                 state.node[j] == partitions.home[j]
             )
-            if try_pair(problem, state, targets, k, j, kind, kinds, before, after):
+            if try_pair(problem, state, targets, k, j, kind, kinds, before):
                 pairs += 1
                 left[0] -= was
                 left[0] += int(state.node[k] == partitions.home[k])
                 left[0] += int(state.node[j] == partitions.home[j])
     return pairs
-
-
-@inline_only
-def is_waiting(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
-    """Whether ``k``, one of ``forced (K,)``, must get another node and has none yet."""
-    n = state.node[k]
-    return forced[k] and (n < 0 or n == problem.partitions.home[k])
 
 
 @inline_only
@@ -300,13 +213,11 @@ def repair_pair(
     kind: NDArray[np.int64],
     kinds: int,
     before: NDArray[np.int64],
-    after: NDArray[np.int64],
 ) -> bool:
     """Move ``k`` and ``j`` at once, if that leaves less wrong with their partition.
 
     ``forced (K,)`` is as in `repair_pairs`; ``kind (N,)`` says of which of so many ``kinds`` each
-    node is; ``before`` and ``after (limits + terms, COUNTS)`` are scratch. O(kinds^2 N (D +
-    admits)).
+    node is; ``before (rows,)`` is scratch. O(kinds^2 N (D + admits)).
     """
     p = index(problem.partitions.owner[k])
     here, there = index(state.node[k]), index(state.node[j])
@@ -326,7 +237,7 @@ def repair_pair(
                 continue
             move(problem, state, j, m)
             ill = illness(problem, state, forced, p)
-            if ill < least and keeps_counts(problem, state, p, before, after):
+            if ill < least and keeps_counts(problem, state, p, before):
                 best_k, best_j, least = n, m, ill
             move(problem, state, j, index(-1))
         move(problem, state, k, index(-1))
@@ -347,14 +258,12 @@ def repair_pairs(
     kinds: int,
     looks: NDArray[np.int64],
     before: NDArray[np.int64],
-    after: NDArray[np.int64],
 ) -> int:
     """Repair each of ``partitions`` by two moves at once, for as long as that helps.
 
     ``forced (K,)`` replicas must get another node, ``dropped (K,)`` ones get none. ``looks (1,)``
-    is how many nodes may still be looked at, and is kept up to date; ``kind``, ``before`` and
-    ``after`` are as in `repair_pair`.
-    Returns how many pairs moved.
+    is how many nodes may still be looked at, and is kept up to date; ``kind`` and ``before`` are as
+    in `repair_pair`. Returns how many pairs moved.
     """
     first = problem.partitions.first
     pairs = 0
@@ -376,9 +285,7 @@ def repair_pairs(
                     if illness(problem, state, forced, p) == 0:
                         continue
                     looks[0] -= kinds * kinds * kind.shape[0]
-                    if repair_pair(
-                        problem, state, targets, forced, k, j, kind, kinds, before, after
-                    ):
+                    if repair_pair(problem, state, targets, forced, k, j, kind, kinds, before):
                         pairs += 1
                         going = True
     return pairs

@@ -74,6 +74,22 @@ def passing_leader(state: State, targets: Targets, here: int, there: int) -> flo
 
 
 @inline_only
+def passing_node(
+    problem: Problem, state: State, targets: Targets, k: int, n: int, sign: float
+) -> float:
+    """Change of the penalty if node ``n`` had replica ``k`` more (``sign`` 1.0) or less (-1.0)."""
+    change = 0.0
+    for d in range(state.load.shape[0]):
+        more = sign * load_of(problem.partitions, state, k, d)
+        change += squared_excess((state.load[d, n] + more) * targets.scale[d, n], targets.threshold)
+        change -= squared_excess(state.load[d, n] * targets.scale[d, n], targets.threshold)
+    if leads_now(problem.partitions.first, state.leader, problem.partitions.owner[k], k):
+        change += squared_excess((state.leaders[n] + sign) * targets.leader_scale[n], 1.0)
+        change -= squared_excess(state.leaders[n] * targets.leader_scale[n], 1.0)
+    return change
+
+
+@inline_only
 def passing_lead(
     partitions: PartitionArrays, state: State, targets: Targets, p: int, here: int, there: int
 ) -> float:
@@ -94,8 +110,7 @@ def passing_replica(
     change = 0.0
     for d in range(state.load.shape[0]):
         change += passing(state, targets, d, here, there, load_of(partitions, state, k, d))
-    p = partitions.owner[k]
-    if state.leader[p] >= 0 and k == partitions.first[p] + state.leader[p]:
+    if leads_now(partitions.first, state.leader, index(partitions.owner[k]), k):
         change += passing_leader(state, targets, here, there)
     return change
 

@@ -12,22 +12,23 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import (
     admits,
-    distinct_domains,
-    group_skew,
-    skew_of,
+    beyond_group_limit,
+    broken_by,
+    rows_of,
 )
 from evenkeel_kernels.core.leadership import admits_leader
-from evenkeel_kernels.core.node_scan import (
-    FAR,
-    Scan,
-    close_full,
-    close_full_of_group,
-    fill,
-    lowest,
-    refuse,
-    take_size,
+from evenkeel_kernels.core.node_scan import FAR, Scan, lowest, refuse, score_all
+from evenkeel_kernels.core.problem import (
+    FEWEST,
+    MOST,
+    NON_VOTER,
+    SKEW,
+    Problem,
+    State,
+    crossing,
+    index,
+    leads_now,
 )
-from evenkeel_kernels.core.problem import NON_VOTER, Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import appoint
 
@@ -58,56 +59,21 @@ def mark_homeless(
 
 
 @inline_only
+def is_waiting(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
+    """Whether ``k``, one of ``forced (K,)``, must get another node and has none yet."""
+    n = state.node[k]
+    return forced[k] and (n < 0 or n == problem.partitions.home[k])
+
+
+@inline_only
 def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) -> int:
     """Count by how much ``p`` breaks its limits and terms if ``moved_k`` sat on ``target``.
 
     O(R^2) for each limit and term.
     """
-    partitions, rules, domains = problem.partitions, problem.rules, problem.domains
-    first, last = partitions.first[p], partitions.first[p + 1]
-    q = partitions.rule[p]
-    count = 0
-    for i in range(rules.limit_first[q], rules.limit_first[q + 1]):
-        level, most = index(rules.limit[i, 0]), index(rules.limit[i, 1])
-        if most >= 0:
-            seen = 0  # each replica beyond the first ``most`` of its domain is one too many
-            for j in range(first, last):
-                n = target if j == moved_k else state.node[j]
-                where = domains.domain[level, n] if n >= 0 else -1
-                if where < 0:
-                    continue
-                earlier = 0
-                for other in range(first, j):
-                    at = target if other == moved_k else state.node[other]
-                    if at >= 0 and domains.domain[level, at] == where:
-                        earlier += 1
-                seen += int(earlier >= most)
-            count += seen
-        if rules.limit[i, 2] >= 0 or rules.limit[i, 3] >= 0:
-            distinct = distinct_domains(
-                partitions.first, state.node, domains.domain, p, moved_k, target, level
-            )
-            count += max(0, rules.limit[i, 2] - distinct)
-            if rules.limit[i, 3] >= 0:
-                count += max(0, distinct - rules.limit[i, 3])
-        if rules.limit[i, 4] >= 0:
-            allowed = rules.allowed[partitions.mask[p]]
-            skew = skew_of(
-                partitions.first, state.node, domains, allowed, p, moved_k, target, level
-            )
-            count += max(0, skew - rules.limit[i, 4])
-    for i in range(rules.term_first[q], rules.term_first[q + 1]):
-        inside = 0
-        outside = 0
-        for j in range(first, last):
-            n = target if j == moved_k else state.node[j]
-            if n < 0 or (rules.term[i, 1] and state.role[j] == NON_VOTER):
-                continue
-            if rules.term_mask[rules.term[i, 2], n]:
-                inside += 1
-            else:
-                outside += 1
-        count += outside if rules.term[i, 0] < 0 else max(0, rules.term[i, 0] - inside)
+    count = index(0)
+    for row in range(rows_of(problem, p)):
+        count += broken_by(problem, state, p, row, moved_k, target)
     return count
 
 
@@ -120,30 +86,16 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     rules, domains = problem.rules, problem.domains
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = index(state.node[k])
-    count = 0
+    count = index(0)
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level, most = index(rules.group_limit[i, 0]), index(rules.group_limit[i, 1])
+        level, most = index(rules.group_limit[i, 0]), index(rules.group_limit[i, MOST])
+        come_from, to = crossing(problem, level, here, n)
         where = index(domains.domain[level, n]) if n >= 0 else index(-1)
-        if most < 0 or where < 0:
-            continue
-        inside = state.group_count[rules.group_base[i] - domains.domain_offset[level] + where]
-        if here < 0 or domains.domain[level, here] != where:
-            inside += 1
-        count += int(inside > most)
-    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        level = index(rules.group_limit[i, 0])
-        to = index(domains.domain[level, n]) if n >= 0 else index(-1)
-        come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
-        if to == come_from:
-            to, come_from = index(-1), index(-1)
-        if rules.group_limit[i, 2] >= 0 or rules.group_limit[i, 3] >= 0:
-            base = rules.group_base[i] - domains.domain_offset[level]
-            after = index(state.group_domains[i])
-            after -= int(come_from >= 0 and state.group_count[base + come_from] == 1)
-            after += int(to >= 0 and state.group_count[base + to] == 0)
-            count += max(0, rules.group_limit[i, 2] - after)
-            if rules.group_limit[i, 3] >= 0:
-                count += max(0, after - rules.group_limit[i, 3])
+        if most >= 0 and where >= 0:
+            at = rules.group_base[i] - domains.domain_offset[level] + where
+            count += int(state.group_count[at] + int(to >= 0) > most)
+        for column in range(FEWEST, SKEW):
+            count += beyond_group_limit(problem, state, i, column, come_from, to)
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         if n < 0 or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
             continue
@@ -155,17 +107,12 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
 @inline_only
 def breaches_and_skew(problem: Problem, state: State, k: int, n: int) -> int:
     """Count `group_breaches`, and by how much the skews of the group are too great."""
-    rules, domain = problem.rules, problem.domains.domain
+    rules = problem.rules
     g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
     count = group_breaches(problem, state, k, n)
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
-        if rules.group_limit[i, 4] >= 0:
-            level = index(rules.group_limit[i, 0])
-            to = index(domain[level, n]) if n >= 0 else index(-1)
-            come_from = index(domain[level, here]) if here >= 0 else index(-1)
-            if to == come_from:
-                to, come_from = index(-1), index(-1)
-            count += max(0, group_skew(problem, state, i, come_from, to) - rules.group_limit[i, 4])
+        come_from, to = crossing(problem, index(rules.group_limit[i, 0]), here, n)
+        count += beyond_group_limit(problem, state, i, index(SKEW), come_from, to)
     return count
 
 
@@ -208,10 +155,7 @@ def leave_out_dead(
 def repairing_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
     """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
     p = index(problem.partitions.owner[k])
-    take_size(problem, state, scan, k)
-    fill(scan, state.load, problem.partitions.mask[p])
-    close_full(problem, state, scan, k)
-    close_full_of_group(problem, state, scan, k)
+    score_all(problem, state, scan, k)
     refused = 0
     while True:
         n = lowest(scan, k)
@@ -252,7 +196,7 @@ def repair_partitions(
         going = True
         while going:
             going = False
-            own = breaches(problem, state, p, -1, -1)
+            own = breaches(problem, state, p, index(-1), index(-1))
             for turn in range(2):
                 for k in range(first, last):
                     if going or int(leads_now(partitions.first, state.leader, p, k)) != turn:

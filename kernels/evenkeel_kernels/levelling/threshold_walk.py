@@ -143,40 +143,34 @@ def accept_by_threshold(
             change = passing_lead(partitions, state, targets, p, here, there)
             if change != 0.0 and change < allowed and admits_leader(problem, state, p, other):
                 transfer_leader(problem, state, p, other)
-        elif kind < SEND or (is_open and kind >= TRADE):
-            k = moved[draw(random, count)]
-            here = index(state.node[k])
-            home = index(partitions.home[k])
-            n = draw(random, n_nodes) if kind < SEND else home
-            if n == here or n < 0:
-                continue
-            more = int(here == home) - int(n == home)
-            change = passing_replica(partitions, state, targets, k, here, n)
-            if more != 0:
-                change += move_penalty * more
-            if (
-                (is_open or change != 0.0)
-                and -FAR < change < allowed
-                and more <= spare[0]
-                and move_if_admitted(problem, state, k, n)
-            ):
-                spare[0] -= more
         else:
-            k = moved[draw(random, count)]
-            i = moved[draw(random, count)]
-            here, there = index(state.node[k]), index(state.node[i])
-            if here == there or partitions.owner[k] == partitions.owner[i]:
-                continue
-            home, other = index(partitions.home[k]), index(partitions.home[i])
-            more = int(here == home) - int(there == home) + int(there == other) - int(here == other)
-            change = passing_pair(partitions, state, targets, k, i, here, there)
+            k, i = moved[draw(random, count)], index(-1)
+            here, home = index(state.node[k]), index(partitions.home[k])
+            if kind < SEND or (is_open and kind >= TRADE):
+                n = draw(random, n_nodes) if kind < SEND else home
+                if n == here or n < 0:
+                    continue
+                more = int(here == home) - int(n == home)
+                change = passing_replica(partitions, state, targets, k, here, n)
+            else:
+                i = moved[draw(random, count)]
+                n = index(state.node[i])
+                if here == n or partitions.owner[k] == partitions.owner[i]:
+                    continue
+                other = index(partitions.home[i])
+                more = int(here == home) - int(n == home) + int(n == other) - int(here == other)
+                change = passing_pair(partitions, state, targets, k, i, here, n)
             if more != 0:
                 change += move_penalty * more
             if (
                 (is_open or change != 0.0)
                 and -FAR < change < allowed
                 and more <= spare[0]
-                and trade_if_admitted(problem, state, k, i)
+                and (
+                    trade_if_admitted(problem, state, k, i)
+                    if i >= 0
+                    else move_if_admitted(problem, state, k, n)
+                )
             ):
                 spare[0] -= more
     return step

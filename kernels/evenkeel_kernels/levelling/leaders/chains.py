@@ -13,9 +13,10 @@ from evenkeel_kernels.core.leadership import (
     admits_leader,
     leader_away,
     leave_lead,
+    no_leads,
     take_lead,
 )
-from evenkeel_kernels.core.problem import Problem, State, index
+from evenkeel_kernels.core.problem import Problem, State, index, leading_node
 from evenkeel_kernels.core.state import transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets
 
@@ -36,13 +37,8 @@ def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
 
 def new_lists(problem: Problem, state: State) -> tuple[Leading, Search]:
     """List what each node leads, the first partition first, with scratch to search it. O(P + N)."""
-    n_nodes, n_partitions = state.leaders.shape[0], state.leader.shape[0]
-    leading = Leading(
-        led=np.zeros(n_nodes, np.int64),
-        first=np.full(n_nodes, -1, np.int64),
-        next=np.full(n_partitions, -1, np.int64),
-        previous=np.full(n_partitions, -1, np.int64),
-    )
+    n_nodes = state.leaders.shape[0]
+    leading = no_leads(n_nodes, state.leader.shape[0])
     search = Search(
         queue=np.empty(n_nodes, np.int64),
         reached=np.full(n_nodes, -1, np.int64),
@@ -56,10 +52,10 @@ def new_lists(problem: Problem, state: State) -> tuple[Leading, Search]:
 @no_alloc
 def list_leads(problem: Problem, state: State, leading: Leading) -> None:
     """Fill the empty lists of what each node leads. O(P)."""
-    first = problem.partitions.first
     for p in range(state.leader.shape[0] - 1, -1, -1):
-        if state.leader[p] >= 0 and state.node[first[p] + state.leader[p]] >= 0:
-            take_lead(leading, index(state.node[first[p] + state.leader[p]]), p)
+        n = leading_node(problem, state, index(p))
+        if n >= 0:
+            take_lead(leading, n, p)
 
 
 @no_alloc

@@ -20,6 +20,7 @@ from evenkeel_kernels.core.problem import (
     following_load,
     index,
     is_away,
+    leading_node,
     leads_now,
     load_of,
 )
@@ -206,10 +207,8 @@ def moved_leader(problem: Problem, state: State, stays: NDArray[np.bool_], p: in
     """
     partitions = problem.partitions
     was = index(partitions.led_from[p])
-    if was < 0 or state.leader[p] < 0:
-        return -1
-    now = index(state.node[partitions.first[p] + state.leader[p]])
-    if now == was or now < 0:
+    now = leading_node(problem, state, p)
+    if was < 0 or now == was or now < 0:
         return -1
     for k in range(partitions.first[p], partitions.first[p + 1]):
         n = index(state.node[k])

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.leadership import affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
-from evenkeel_kernels.core.problem import VOTER, Problem, State, index
+from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leading_node
 from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 
@@ -25,7 +25,7 @@ def place_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArra
         before = index(state.leader[p])
         if leads_well(problem, state, p) or can_pass_on(problem, state, p):
             continue
-        now = index(-1) if before < 0 else index(state.node[first[p] + before])
+        now = leading_node(problem, state, p)
         done = False
         for turn in range(2):
             for k in range(first[p], first[p + 1]):

@@ -24,7 +24,14 @@ from evenkeel_kernels.core.leadership import (
     shares_leader,
 )
 from evenkeel_kernels.core.node_scan import FAR, Scan
-from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index
+from evenkeel_kernels.core.problem import (
+    VOTER,
+    Problem,
+    State,
+    following_load,
+    index,
+    leading_node,
+)
 from evenkeel_kernels.core.state import lead, relocate, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
@@ -205,9 +212,7 @@ def lead_if_afforded(
         if slot == state.leader[p]:
             leads[i] = True
             continue
-        now = index(-1)
-        if state.leader[p] >= 0:
-            now = index(state.node[problem.partitions.first[p] + state.leader[p]])
+        now = leading_node(problem, state, p)
         leads[i] = affords_lead(problem, state, p, k)
         leads[i] = leads[i] and shares_leader(problem, state, p, index(state.node[k]), now)
         if leads[i]:
@@ -311,10 +316,7 @@ def spread_some(
     dimensions = state.load.shape[0]
     changed = 0
     for p in range(begin, end):
-        slot = state.leader[p]
-        if slot < 0:
-            continue
-        here = state.node[partitions.first[p] + slot]
+        here = leading_node(problem, state, p)
         if here < 0:
             continue
         overfull = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
@@ -346,7 +348,7 @@ def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot
     """Whether ``slot``, which has a node, may lead ``p``, and no node gets overfull by it."""
     partitions = problem.partitions
     n = index(state.node[partitions.first[p] + slot])
-    now = index(state.node[partitions.first[p] + state.leader[p]])
+    now = leading_node(problem, state, p)
     if now < 0 or (state.leaders[n] + 1) * targets.leader_scale[n] > 1.0:
         return False
     for d in range(state.load.shape[0]):
@@ -366,10 +368,7 @@ def prefer(problem: Problem, state: State, targets: Targets, floor: NDArray[np.f
     partitions = problem.partitions
     changed = 0
     for p in range(state.leader.shape[0]):
-        if state.leader[p] < 0:
-            continue
-        rank = problem.rules.lead_rank[partitions.rule[p]]
-        now = index(state.node[partitions.first[p] + state.leader[p]])
+        rank, now = problem.rules.lead_rank[partitions.rule[p]], leading_node(problem, state, p)
         if now < 0:
             continue
         best, least = index(-1), rank[now]
@@ -448,7 +447,7 @@ def hand_to_survivors(
     changed = 0
     for i in range(lost.shape[0]):
         p = index(lost[i])
-        now = index(state.node[partitions.first[p] + state.leader[p]])
+        now = leading_node(problem, state, p)
         if now < 0:
             continue
         fewest = state.leaders[now] - 1

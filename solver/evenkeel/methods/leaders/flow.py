@@ -14,7 +14,7 @@ from evenkeel.methods.shared.stopping import Clock, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel_kernels.core.leadership import Leading
+from evenkeel_kernels.core.leadership import no_leads
 from evenkeel_kernels.leaders.fewest_changes import (
     LeadFlow,
     begin_flow,
@@ -196,9 +196,9 @@ def flow_within(arcs: Arcs, places: Places, clock: Clock) -> LeadFlow:
 
 def lead_flow(arcs: Arcs, places: Places) -> LeadFlow:
     """Lay out a flow, nothing of it filled in."""
-    count, size = arcs.count, len(places.most)
-    of_places = [np.zeros(size, np.int64) for _ in range(11)]
-    passed, surplus, led, first, price, distance, stack, cursor, within, given, over = of_places
+    size = len(places.most)
+    of_places = [np.zeros(size, np.int64) for _ in range(9)]
+    passed, surplus, price, distance, stack, cursor, within, given, over = of_places
     inner, beside = np.full(size, -1), np.full(size, -1)
     for v in range(size - 2, -1, -1):
         around = places.around[v]
@@ -207,7 +207,7 @@ def lead_flow(arcs: Arcs, places: Places) -> LeadFlow:
         first=arcs.first,
         place=places.of,
         began=arcs.began,
-        taken=np.zeros(count, np.int64),
+        taken=np.zeros(arcs.count, np.int64),
         least=places.least,
         most=places.most,
         around=places.around,
@@ -215,7 +215,7 @@ def lead_flow(arcs: Arcs, places: Places) -> LeadFlow:
         beside=beside,
         passed=passed,
         surplus=surplus,
-        leading=Leading(led, first, np.full(count, -1), np.full(count, -1)),
+        leading=no_leads(size, arcs.count),
         price=price,
         distance=distance,
         stack=stack,

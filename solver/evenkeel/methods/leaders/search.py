@@ -14,7 +14,7 @@ from evenkeel.methods.leaders.flow import Arcs
 from evenkeel.methods.leaders.room import LeaderStart, overflows
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel_kernels.core.leadership import Leading
+from evenkeel_kernels.core.leadership import no_leads
 from evenkeel_kernels.leaders.level_by_load import (
     LeaderAssignment,
     LeadRoom,
@@ -68,19 +68,14 @@ class Bound:
 
 def _assignment(task: Levels, taken: NDArray[np.int64], room: LeadRoom) -> LeaderAssignment:
     """Return the counters of a choice, to be filled by ``rebuild``."""
-    arcs, nodes = task.arcs, len(task.base)
+    arcs = task.arcs
     return LeaderAssignment(
         first=arcs.first,
         node=arcs.node,
         share=np.ascontiguousarray(task.share),
         taken=taken.astype(np.int64),
         level=np.zeros(task.base.shape),
-        leading=Leading(
-            led=np.zeros(nodes, np.int64),
-            first=np.full(nodes, -1, np.int64),
-            next=np.full(arcs.count, -1, np.int64),
-            previous=np.full(arcs.count, -1, np.int64),
-        ),
+        leading=no_leads(len(task.base), arcs.count),
         room=room,
     )
 

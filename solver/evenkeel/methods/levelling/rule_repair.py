@@ -20,10 +20,10 @@ from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
-from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.problem import SKEW, Problem, State
 from evenkeel_kernels.levelling.group_skew import even_out
 from evenkeel_kernels.levelling.leaders.lone_leaders import place_leaders
-from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem, repair_pairs
+from evenkeel_kernels.levelling.pair_moves import move_in_tandem, repair_pairs
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.repair import repair_partitions
@@ -151,11 +151,11 @@ def repair_in_pairs(run: SearchRun) -> None:
         return
     kind = kinds_of(problem)
     looks = np.array([run.parameters.pair_looks], np.int64)
-    before, after = new_counts(problem), new_counts(problem)
+    before = new_counts(problem)
     for begin, end in slices(len(partitions), PAIRED):
         repair_pairs(
             problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
-            int(kind.max(initial=-1)) + 1, looks, before, after,
+            int(kind.max(initial=-1)) + 1, looks, before,
         )  # fmt: skip
         if not run.look("pairs"):
             break
@@ -173,7 +173,7 @@ def move_pairs(
     kind = kinds_of(problem)
     kinds = int(kind.max(initial=-1)) + 1
     left = np.array([most_moves, parameters.pair_looks], np.int64)
-    before, after = new_counts(problem), new_counts(problem)
+    before = new_counts(problem)
     made = 1
     while made and highest(state, targets) > 1.0:
         made = 0
@@ -181,7 +181,7 @@ def move_pairs(
         for begin in range(0, len(replica), parameters.pair_stretch):
             end = min(begin + parameters.pair_stretch, len(replica))
             made += move_in_tandem(
-                problem, state, targets, replica, kind, kinds, left, before, after, begin, end
+                problem, state, targets, replica, kind, kinds, left, before, begin, end
             )
             if left[0] < 2 or left[1] <= 0 or not may_go_on():
                 return parameters.pair_looks - int(left[1])
@@ -189,10 +189,10 @@ def move_pairs(
 
 
 def new_counts(problem: Problem) -> NDArray[np.int64]:
-    """Return buffers for the limits and terms of any one rule."""
+    """Return a buffer for what any one partition breaks, as `rows_of` counts it."""
     rules = problem.rules
-    rows = np.diff(rules.limit_first) + np.diff(rules.term_first)
-    return np.zeros((max(int(rows.max(initial=0)), 1), COUNTS), np.int64)
+    rows = SKEW * np.diff(rules.limit_first) + np.diff(rules.term_first)
+    return np.zeros(int(rows.max(initial=0)), np.int64)
 
 
 def kinds_of(problem: Problem) -> NDArray[np.int64]:

@@ -27,11 +27,11 @@ from evenkeel.model.rules import Limit, Term
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel_kernels.core import problem as kernel
-from evenkeel_kernels.core.problem import UNLIMITED
+from evenkeel_kernels.core.problem import FEWEST, MOST, SKEW, UNLIMITED, WIDEST
 from evenkeel_kernels.core.state import settle
 
 NO_LIMIT = np.int32(2**31 - 1)
-LIMIT_COLUMN = {"spread": 1, "min_domains": 2, "max_domains": 3, "skew": 4}
+LIMIT_COLUMN = {"spread": MOST, "min_domains": FEWEST, "max_domains": WIDEST, "skew": SKEW}
 HUGE = 1e300
 """Stands for 1 / 0: any load on a node without capacity is out of reach, and 0 times it is 0."""
 
