@@ -1,5 +1,7 @@
 """Plans of clusters with disks: they end on the disks of the answer, safely, and lead back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,18 @@ def test_a_plan_ends_where_the_answer_is_and_leads_back(seed, tmp_path):
     again = ek.read_plan(ek.write_plan(plan, tmp_path / "plan.json"))
     assert lies(again.end) == lies(plan.end)
     assert again.disk_moves.wave.tolist() == moves.wave.tolist()
+
+
+def test_what_comes_takes_another_disk_where_what_was_to_leave_is_blocked():
+    """The two large ones cannot trade places; the small one comes beside the one that stays."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[5.0], [2.0], [1.0]], load=[[1.0], [1.0], [2.0], [2.0], [1.0]],
+        dimensions=["disk"], bytes="disk", placement=[[0], [0], [0], [1], [2]],
+        disk=[[0], [0], [0], [2], [3]], disks=ek.Disks([0, 0, 1, 2], [4.0, 4.0, 2.0, 1.0]),
+    )  # fmt: skip
+    node, disk = np.array([[0, 0, 1, 0, 0], [0, 0, 2, 1, 0]], np.int32)
+    target = replace(cluster.placement, node=node, disk=disk)
+    plan = ek.plan(cluster, target)
+    assert len(plan.blocked) == 2
+    assert plan.end.disk.tolist() == [0, 0, 0, 2, 1]
+    assert plan.check().ok

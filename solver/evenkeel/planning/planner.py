@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenkeel.measure.disks import sizes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
-from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows
+from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.actions import (
     Action,
@@ -44,6 +45,7 @@ from evenkeel.planning.changes.transition_table import (
     check_target,
     in_place,
 )
+from evenkeel.planning.disk_moves import ROUNDING
 from evenkeel.planning.observed import (
     Arrived,
     Flights,
@@ -216,7 +218,31 @@ def _with_disks(plan: Plan, wanted: Placement) -> Plan:
     if plan.cluster.disks is None:
         return plan
     disk = _lying(plan.target, wanted, plan.cluster.placement)
-    return plan if disk is None else replace(plan, target=replace(plan.target, disk=disk))
+    if disk is None:
+        return plan
+    found = replace(plan, target=replace(plan.target, disk=disk))
+    if not found.blocked:
+        return found
+    return replace(found, target=replace(found.target, disk=_with_room(found, disk)))
+
+
+def _with_room(plan: Plan, disk: Ints32) -> Ints32:
+    """Return the disks of a target, others for what comes where a blocked change left no room."""
+    cluster, end, disks = plan.cluster, plan.end, plan.cluster.disks
+    assert disks is not None, "asked of plans with disks"
+    assert end.disk is not None, "asked of plans with disks"
+    disk, size, lies = disk.copy(), sizes(cluster, end), end.disk >= 0
+    room = disks.capacity * (1.0 + ROUNDING)
+    room -= np.bincount(end.disk[lies], size[lies], len(disks))
+    for k in np.flatnonzero((end.node != cluster.placement.node) & lies).tolist():
+        others = np.flatnonzero((disks.node == end.node[k]) & disks.usable)
+        if room[disk[k]] >= 0.0 or len(others) == 0:
+            continue
+        best = others[np.argmax(room[others])]
+        if size[k] <= room[best]:
+            room[[disk[k], best]] += size[k], -size[k]
+            disk[k] = best
+    return read_only(disk)
 
 
 def _lying(placement: Placement, first: Placement, other: Placement) -> Ints32 | None:
