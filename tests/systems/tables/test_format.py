@@ -131,6 +131,36 @@ class TestColumns:
         assert len(registry.read(SMALL, b"partition,node,\np,a,\n").partitions) == 1
 
 
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "dimensions", "load", "room"),
+    [
+        (b"node\na\nb\nc\n", b"partition,node\np,a\np,b\nq,a\nq,b\n", ("replicas",), [1], [4]),
+        (b"id,dc,rack,state\na,x,1,\nb,x,2,down\n", PLACED, ("replicas",), [1], [2]),
+        (b'[{"name": "a", "zone": "x"}, {"name": "b", "zone": "y"}]', PLACED, ("replicas",), [1],
+         [2]),
+        (b"node,zone\na,x\nb,y\n", b"partition,node,load_disk,size_CPU,leader_load_cpu\n"
+         b"p,a,9,1,4\np,b,9,1,4\n", ("disk", "CPU"), [9, 1], [18, 8]),
+        (b"node,zone\na,x\nb,y\n", b"partition,node,load_disk\np,a,\n", ("disk",), [0], [1]),
+    ],
+)  # fmt: skip
+def test_nodes_without_capacities_count_as_alike(nodes, replicas, dimensions, load, room, tmp_path):
+    cluster = registry.read(nodes, replicas)
+    assert cluster.dimensions == dimensions
+    assert cluster.partitions.load.voter[0].tolist() == load
+    assert cluster.nodes.capacity.tolist() == [room] * len(cluster.nodes)
+    (note,) = (one for one in registry.system_of(cluster).left_out(cluster) if "capacities" in one)
+    assert "nodes count as alike" in note
+    again = registry.read(*registry.write(cluster, tmp_path / "c.csv"))
+    assert np.array_equal(again.nodes.capacity, cluster.nodes.capacity)
+    assert np.array_equal(again.partitions.load.voter, cluster.partitions.load.voter)
+    assert list(registry.system_of(again).uncapped(again)) == [*dimensions]
+
+
+@pytest.mark.parametrize("title", ["disk_total", "shards", "watermark_cpu"])
+def test_other_columns_of_nodes_need_a_capacity_beside_them(title):
+    assert faults_of(f"node,zone,{title}\na,x,9\nb,y,9\n".encode(), PLACED)
+
+
 class TestNodesThatAreGone:
     REPLICAS = b"partition,node,load_cpu\np,a,1\np,z,1\nq,z,2\nq,b,2\n"
     NODES = b"node,zone,cap_cpu,state,weight\na,x,9,,\nb,y,9,,\nc,y,9,,\n"

@@ -31,7 +31,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.systems.csv_text import SPECIAL, encode_table, header_of
+from evenkeel.systems.csv_text import HEAD, SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
@@ -287,10 +287,8 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
                      rb"step,wave,kind,partition,slot,from,to,")  # fmt: skip
 
 
-TABS, HEAD = ".tsv", 65536
+TABS = ".tsv"
 TITLE = re.compile(r"[a-z_][\w .()%'\[\]/-]{0,60}")
-ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n", re.IGNORECASE)
-"""How a table begins that has a column of nodes alone."""
 
 WITHOUT = (
     f"is a table without the columns of nodes ({HEADINGS['nodes']}) or of replicas "
@@ -338,7 +336,7 @@ def hint(document: Document) -> str:
     if not CHANGES.match(document.data[:200]):
         titles = header_of(document)
         several = len(titles) > 1 and all(map(TITLE.fullmatch, titles))
-        return WITHOUT if several or ALONE.match(document.data[:HEAD]) else ""
+        return WITHOUT if several else ""
     return "is a table of changes; to get a cluster or target, write one with -o OUT of solve"
 
 

@@ -22,7 +22,7 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import closest
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.printable import counted, printable, some_of
-from evenkeel.systems.csv_text import ANYTHING, BYTES, Table, header_of, numbered, read_table
+from evenkeel.systems.csv_text import ANYTHING, BYTES, HEAD, Table, header_of, numbered, read_table
 from evenkeel.systems.documents import Document, Source, largest, quoted
 from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
@@ -37,6 +37,16 @@ Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 NODE = ("node", "id", "name")
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
+TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
+         "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
+"""Columns of tiers by which a table of nodes is recognised that has no capacities."""
+
+ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n", re.IGNORECASE)
+"""How a table of nodes begins that has no other column."""
+
+COUNT = "replicas"
+"""The dimension that counts replicas, where tables have neither capacities nor loads."""
+
 LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
          "non_voter_load": ("non_voter_load_",)}  # fmt: skip
 """What a column of loads starts with, by argument."""
@@ -83,7 +93,7 @@ TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
 """How the last row of a spreadsheet is called."""
 
 HEADINGS = {
-    "nodes": "node, id or name, and cap_NAME for each dimension",
+    "nodes": "node, id or name, and cap_NAME for each dimension, or tiers like zone and rack alone",
     "replicas": "node, and partition or both group and index, with a row for each replica",
 }
 """The columns by which a table is recognised."""
@@ -119,6 +129,8 @@ def kind_of(document: Document) -> Kind:
     """
     names = header_of(document)
     if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
+        return "nodes"
+    if (names & {*NODE} and names <= OF_NODES | TIERS) or ALONE.match(document.data[:HEAD]):
         return "nodes"
     if "node" in names and (names >= {"group", "index"} or "partition" in names):
         return "replicas"
@@ -211,7 +223,8 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     faults = found.faults
     nodes, replicas = found.nodes[0], found.replicas[0]
     _check_totals(faults, nodes, replicas)
-    dimensions = _dimensions(faults, nodes, replicas)
+    measured = _dimensions(faults, nodes, replicas)
+    dimensions = measured or [COUNT]
     _check_titles(faults, found, dimensions)
     given: Arguments = {"dimensions": dimensions}
     tiers = [] if found.rules is None else found.rules[1].tiers
@@ -221,11 +234,27 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
     given |= _disks(found, partitions, given["node_names"])
     given |= _bound(faults, found, partitions, given)
+    if not measured:
+        given["load"] = np.ones((len(partitions.names), 1))
+    if not has_capacities(nodes):
+        given["capacity"] = np.tile(_room(given), (len(given["node_names"]), 1))
     faults.raise_if_any()
     if "replicas" in given and packed is not None:
         wanted = np.array(given["replicas"])
         check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
+
+
+def has_capacities(nodes: Table) -> bool:
+    """Return whether a table of nodes has a column of capacities."""
+    return any(name.startswith(CAPACITY) for name in nodes.columns)
+
+
+def _room(given: Arguments) -> NDArray[np.float64]:
+    """Return the load of all replicas, (D,), which nodes without capacities are alike in."""
+    most = np.max([given[name] for name in LOADS if name in given], axis=0)
+    room: NDArray[np.float64] = np.maximum(np.diff(given["first"]) @ most, 1.0)
+    return room
 
 
 def _several(cell: str) -> str:
@@ -277,14 +306,18 @@ def _read_rules(found: Found, document: Document) -> None:
 
 
 def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
-    """Return the dimensions as the nodes have them; every load needs a capacity."""
+    """Return the dimensions as the nodes have them, or else the loads; a load needs a capacity."""
     found = [title[len(CAPACITY) :] for name, title in nodes.titles.items()
              if name.startswith(CAPACITY)]  # fmt: skip
+    of_loads = tuple(prefix for each in LOADS.values() for prefix in each)
+    if not found:
+        own: dict[str, str] = {}
+        for name, title in replicas.titles.items():
+            for start in filter(name.startswith, of_loads):
+                own.setdefault(name[len(start) :], title[len(start) :])
+        found = [*own.values()]
     known = {name.lower() for name in found}
-    for table, prefixes in (
-        (nodes, (WATERMARK,)),
-        (replicas, tuple(prefix for each in LOADS.values() for prefix in each)),
-    ):
+    for table, prefixes in ((nodes, (WATERMARK,)), (replicas, of_loads)):
         for name, title in table.titles.items():
             prefix = next((one for one in prefixes if name.startswith(one)), None)
             if prefix is not None and name[len(prefix) :] not in known:
@@ -745,6 +778,7 @@ def with_headings(
     """
     replicas = found.replicas[0]
     dimensions, tiers = cluster.dimensions, cluster.topology.tiers
+    unknown = unknown if has_capacities(nodes) else dimensions
     of_disks = _of_disks(found.disks[0]) if found.disks else {}
     titles = OfTables(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions), of_disks)
     usual = {"node", *tiers, "state", *(f"{CAPACITY}{one}" for one in dimensions)}
@@ -775,7 +809,8 @@ def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str
     key = name_column(nodes)
     limits, loads = {}, {}
     for one in dimensions:
-        none = np.flatnonzero(nodes.empty(f"{CAPACITY}{one.lower()}")).tolist()
+        title = f"{CAPACITY}{one.lower()}"
+        none = np.flatnonzero(nodes.empty(title)).tolist() if title in nodes.columns else []
         if none:
             limits[one] = [nodes.columns[key][row] for row in none]
         for title in (f"{prefix}{one.lower()}" for prefix in LOADS["load"]):
@@ -798,7 +833,9 @@ def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]
         share = most / room if most and room else 0.0
         limits = f"{CAPACITY}{one.lower()}"
         for title in (f"{prefix}{one.lower()}" for prefix in LOADS["load"]):
-            if title not in replicas.columns or UNLIKELY <= share <= 1.0 / UNLIKELY:
+            if not {title, limits} <= replicas.columns.keys() | nodes.columns.keys() or (
+                UNLIKELY <= share <= 1.0 / UNLIKELY
+            ):
                 continue
             by_unit = {
                 any(cell[-1:].isalpha() for cell in table.columns[name] if cell != "inf"): (
@@ -819,7 +856,14 @@ def uncapped(cluster: Cluster) -> Sequence[str]:
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield notes on missing input and its effect."""
-    if unknown := uncapped(cluster):
+    unknown, titles = uncapped(cluster), headings_of(cluster).nodes
+    if unknown and titles and not any(title.startswith(CAPACITY) for title in titles):
+        yield (
+            f"no capacities of {' and '.join(unknown)}: nodes count as alike, percentages are of "
+            "the load of all together, and none counts as too full; give the nodes columns "
+            f"{CAPACITY}NAME"
+        )
+    elif unknown:
         yield (
             f"no capacities of {' and '.join(unknown)}: those of the table are assumed, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
