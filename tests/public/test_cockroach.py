@@ -146,6 +146,35 @@ def test_without_their_start_keys_ranges_of_partitions_that_are_misplaced_are_le
     )
 
 
+@pytest.mark.parametrize(
+    ("zones", "alone"),
+    [
+        ("ALTER PARTITION us_east OF INDEX movr.public.vehicles@vehicles_pkey CONFIGURE ZONE "
+         "USING constraints = '[+region=us-east1]';", True),
+        ("ALTER PARTITION us_east OF TABLE vehicles CONFIGURE ZONE USING num_replicas = 5;", True),
+        ("ALTER PARTITION us_east OF TABLE vehicles CONFIGURE ZONE USING gc.ttlseconds = 9;",
+         False),
+        ("ALTER RANGE default CONFIGURE ZONE USING num_replicas = 3;", False),
+    ],
+)  # fmt: skip
+def test_ranges_of_no_known_table_are_left_alone_where_partitions_have_zones(
+    public, tmp_path, zones, alone
+):
+    case = public("cockroach/tables-named-by-requests")
+    (tmp_path / "zones.sql").write_text(zones)
+    _, _, table = (case.source / "ranges.txt").read_text().partition("\n")
+    (tmp_path / "ranges.txt").write_text(table)
+    cluster = ek.read(
+        *(str(one) for one in (tmp_path / "ranges.txt", tmp_path / "zones.sql")),
+        str(case.source / "nodes.txt"),
+    )
+    assert left_alone(cluster) == (sorted(cluster.partitions.names) if alone else [])
+    assert ("no table_name, and partitions of" in notes(cluster)) is alone
+    for method in METHODS:
+        result = ek.solve(cluster.drain("1"), method)
+        assert bool(result.moves) is not alone
+
+
 def test_one_row_of_zones_that_cannot_be_read_concerns_its_table_alone(public, tmp_path):
     case = public("cockroach/partitions-by-region")
     zones = (case.source / "zones.csv").read_text()
@@ -643,6 +672,9 @@ KEPT = {
     "an unknown field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
     "a partition without a start key": (
         test_ranges_of_partitions_are_told_by_where_their_voters_are_or_left_alone
+    ),
+    "zones of partitions, and no table": (
+        test_ranges_of_no_known_table_are_left_alone_where_partitions_have_zones
     ),
     "a constraint on localities": test_constraints_without_localities_leave_their_ranges_alone,
     "a range with learners": test_a_range_with_learners_is_under_way_and_left_alone,

@@ -547,7 +547,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
             leases=bool((lease != -1).any()),
         ),
-        _left_alone(found, stores, replicas, roles, lease),
+        _left_alone(found, tables, stores, replicas, roles, lease),
     )
     tables = replace(tables, starts={**wanted.starts, **tables.starts})
     try:
@@ -606,6 +606,7 @@ def _tells_places(found: _Found, table: Table) -> bool:
 
 def _left_alone(
     found: _Found,
+    tables: Tables,
     stores: Mapping[int, _Store],
     replicas: NDArray[np.int32],
     roles: NDArray[np.uint8],
@@ -622,6 +623,10 @@ def _left_alone(
         stated = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
         held = np.isin(replicas, [names.index(store) for store in theirs])
         found_of[f"{'stores' if len(theirs) > 1 else 'store'} {stated}"] = np.any(held, axis=1)
+    if "table_name" not in tables.columns and (divided := found.zones.partitioned()):
+        named = some_of(divided, printable, MOST_NAMED)
+        users = np.isin(np.arange(len(lease)), [*tables.starts], invert=True)
+        found_of[f"no table_name, and partitions of {named} have zones of their own"] = users
     votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
     odd = (lease != -1) & ~votes.any(axis=1)
     lease[odd] = -1

@@ -132,6 +132,11 @@ class Zones:
             if kind in ("TABLE", "INDEX") and target[0] != "system"
         ]
 
+    def partitioned(self) -> list[str]:
+        """Return the tables and indexes of which partitions have zones."""
+        return [*dict.fromkeys(".".join(of) for (kind, (_, *of)), config in self.of.items()
+                               if kind.startswith("PARTITION") and config)]  # fmt: skip
+
     def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
         """Return the zone of a range of a table; the schema is ``public`` by default."""
         config: dict[str, Any] = {}
