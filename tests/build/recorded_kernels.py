@@ -124,7 +124,7 @@ def main() -> None:
     tuples: dict[str, list[str]] = {}
     spelt: dict[str, list[list[str]]] = {}
     work: dict[str, list[str]] = {}
-    for each in dict.fromkeys(method.warmup for method in METHODS.values()):
+    for each in dict.fromkeys(filter(None, (method.warmup for method in METHODS.values()))):
         found = with_what_they_call(loaded(each))
         for name in found:
             if name not in spelt:

@@ -123,7 +123,7 @@ def test_as_many_processes_as_asked_for(monkeypatch, variable, helpers):
 
 
 def test_every_method_has_its_work_in_the_record():
-    assert {each.warmup for each in METHODS.values()} == set(signatures.recorded().work)
+    assert {each.warmup for each in METHODS.values()} - {""} == set(signatures.recorded().work)
 
 
 def test_recorded_signatures_fit_the_kernels():

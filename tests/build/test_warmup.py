@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.install.warmup_cases import rehearsals
-from evenkeel.methods.registry import METHODS
+from evenkeel.methods.registry import METHODS, Method
 from tests.support.effort import mostly_long
 
 LARGER = """
@@ -54,6 +54,11 @@ def test_every_method_has_a_rehearsal_that_succeeds(method):
 def test_a_method_is_warmed_up_once():
     ek.warmup(methods=["helix_crush"])
     assert not ek.warmup(methods=["helix_crush"])
+
+
+def test_a_method_without_kernels_has_nothing_to_compile(monkeypatch):
+    monkeypatch.setitem(METHODS, "plain", Method("plain", "", "for a test"))
+    assert not ek.warmup(methods=["plain"])
 
 
 def test_there_must_be_such_a_method():

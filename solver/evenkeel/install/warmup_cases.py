@@ -34,7 +34,8 @@ class Rehearsal:
 
 def rehearsals(method: str) -> Iterator[Rehearsal]:
     """Give the solves that take a method through its kernels."""
-    yield from CASES[find(method).warmup]()
+    if work := find(method).warmup:
+        yield from CASES[work]()
 
 
 def _expanded() -> Iterator[Rehearsal]:
@@ -360,7 +361,6 @@ def _volumes() -> Iterator[Rehearsal]:
 
 CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "any": _any_cluster,
-    "expanded": _expanded,
     "small": _small,
     "placed": _placed,
     "zones": _zones_or_none,

@@ -52,8 +52,8 @@ class Method:
     begins: float = 0.0
     # whether that payload knows no nodes and partitions but those that it was read with
     fixed_membership: bool = False
-    # the kind of work under which its kernels are recorded, to be compiled ahead
-    warmup: str = "expanded"
+    # the kind of work under which its kernels are recorded, to be compiled ahead; "" for none
+    warmup: str = ""
 
     def load(self) -> "Strategy":
         """Import the strategy."""
