@@ -39,7 +39,8 @@ Part = tuple[NDArray[np.bool_], float]
 def leader_shares(cluster: Cluster) -> Even:
     """Return how many partitions each node leads where that is as level as rules permit."""
     nodes, most = cluster.nodes, most_led(cluster)
-    weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
+    able = nodes.may_lead & usable(cluster) & (most > 0.0)
+    weight = np.where(able, nodes.lead_weight, 0.0)
     parts = leaders_alone(cluster, weight)
     room = [float(most[inside].sum()) for inside, _ in parts]
     lost = max(led - there for (_, led), there in zip(parts, room, strict=True))
