@@ -327,6 +327,13 @@ def test_what_old_releases_print_is_read(public, method):
     assert moves == [("21", "3", "4"), ("22", "3", "4")]
 
 
+def test_columns_of_ranges_as_they_were_called_before_2_1(public):
+    case = public("cockroach/columns-of-2-0")
+    cluster = ek.read(case.path("session.txt"), case.path("status.txt"))
+    assert cluster.partitions.replicas.tolist() == [5] * 4 + [3] + [5] * 7 + [3] * 2
+    assert {"bank.accounts", "system.jobs"} < {*cluster.partitions.group_names}
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_range_with_learners_is_under_way_and_left_alone(method):
     ranges = (

@@ -6,6 +6,7 @@ such as a statement of several lines, fills only that cell.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -339,7 +340,25 @@ def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]
         tables = read_shell_tables(faults, document)
     else:
         tables = [read_table(faults, document)]
-    return [(_kind_of_names(frozenset(one.columns)), one) for one in tables]
+    kinds = [_kind_of_names(frozenset(one.columns)) for one in tables]
+    return [
+        (kind, _named_as_now(one) if kind == "ranges" else one)
+        for kind, one in zip(kinds, tables, strict=True)
+    ]
+
+
+def _named_as_now(ranges: Table) -> Table:
+    """Name the columns of ranges as since 2.1: ``database``, ``table`` and ``index`` before."""
+    now = {
+        name: f"{name}_name"
+        for name in ("database", "table", "index")
+        if f"{name}_name" not in ranges.columns
+    }
+    return replace(
+        ranges,
+        columns={now.get(name, name): cells for name, cells in ranges.columns.items()},
+        titles={now.get(name, name): title for name, title in ranges.titles.items()},
+    )
 
 
 def _from_json(faults: FaultList, document: Document) -> list[Table]:
