@@ -190,6 +190,14 @@ def test_a_count_that_was_lowered(public):
     assert any("more replicas than wanted" in one for one in answer.json["warnings"])
 
 
+def test_evicted_replicas_are_no_surplus(public):
+    case = public("longhorn/evicted-beside-a-rebuild")
+    (said,) = solved(case, "--method", "longhorn").json["warnings"]
+    assert said.startswith("1 volume short of replicas, since a rebuild is under way")
+    answer = solved(case, "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (1, {})
+
+
 @pytest.mark.parametrize("method", ["balance", "longhorn"])
 def test_a_drain_that_cannot_finish(public, method):
     case = public("longhorn/drain-with-three-replicas-on-three-nodes")

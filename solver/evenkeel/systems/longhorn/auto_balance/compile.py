@@ -581,7 +581,8 @@ def stay_degraded(
 ) -> tuple[str, ...]:
     """Warn of volumes that have fewer serving replicas than are wanted, by the reason, or more."""
     system, was = system_of(cluster), cluster.placement
-    serves = (node >= 0) & ~(system.replicas.failed & (node == was.node))
+    leaves = system.replicas.failed | system.replicas.evicting
+    serves = (node >= 0) & ~(leaves & (node == was.node))
     count = np.bincount(was.owner[serves], minlength=len(system.volumes))
     by_reason: dict[str, list[int]] = {}
     for v in np.flatnonzero(count < system.volumes.replicas).tolist():
