@@ -145,7 +145,7 @@ class TestReports:
             ),
             ("elasticsearch/racks-of-unlike-size", 3, set(), "spread rack_id 2"),
             (
-                "elasticsearch/two-groups", 3, set(),
+                "elasticsearch/two-groups", 3, {("move", "ztest/0", "data-4")},
                 "require +index.routing.allocation.include.cluster: normalfreq, 2 spread cluster 1",
             ),
             (
@@ -155,6 +155,11 @@ class TestReports:
             (
                 "elasticsearch/shrunk-index", 3, set(),
                 "require +index.routing.allocation.require._name: n1",
+            ),
+            (
+                "elasticsearch/opensearch-shrink-that-is-stuck", 3,
+                {("move", "nginx-ingress_ttl30-2025.12.10/1", "opensearch-data-1")},
+                "2 require +index.routing.allocation.require._name: opensearch-data-1",
             ),
             (
                 "elasticsearch/opensearch-rolling-upgrade", 3, set(),
@@ -167,7 +172,7 @@ class TestReports:
         ],
     )  # fmt: skip
     def test_what_is_ordered_and_said(self, public, name, code, orders, said):
-        answer, commands = ordered(public(name))
+        answer, commands = ordered(public(name), files=(*FILES, *TEXTS))
         found = {
             (kind, f"{of['index']}/{of['shard']}", of.get("to_node") or of["node"])
             for kind, of in commands

@@ -91,7 +91,7 @@ def forced_parts(
     """
     classes, receives = Classes.of(placed, scope), placed.cluster.nodes.may_receive
     yield from _spread(placed, scope, classes, usable, capacity)
-    yield from _class(placed, scope, classes, usable)
+    yield from _class(placed, scope, classes, usable, capacity)
     if not np.array_equal(usable, receives):
         yield from _beside_kept(placed, scope, receives, capacity)
         without_end = ~receives & np.isinf(capacity).any(1)
@@ -109,16 +109,25 @@ def _beside_kept(
     wanted = placed.cluster.partitions.replicas
     kept = np.where(piling(placed, scope) & (kept > 0), wanted, kept)  # others may come to it
     rest = np.maximum(wanted - np.minimum(kept, most_away(placed, stays > 0)), 0)
-    placeable, classes = rest, Classes.by(scope, rest)
-    for _, _, bound, places, _ in _limits(placed, scope, classes, takes, capacity):
-        most = np.where(bound, places.sum(1), classes.wanted).astype(np.int64)
-        placeable = np.minimum(placeable, most[classes.member])
+    classes = Classes.by(scope, rest)
+    placeable = _placeable(placed, scope, classes, takes, capacity)[classes.member]
     if (placeable < rest).any():
         lost = weighted_sum(rest - placeable, placed.lightest)
         yield Part("spread", np.zeros_like(takes), lost)
         classes = Classes.by(scope, placeable)
     yield from _spread(placed, scope, classes, takes, capacity)
-    yield from _class(placed, scope, classes, takes)
+    yield from _class(placed, scope, classes, takes, capacity)
+
+
+def _placeable(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> NDArray[np.int64]:  # fmt: skip
+    """Return how many replicas of a partition the limits leave places for, by class, (Q,)."""
+    most = classes.wanted.astype(np.int64)
+    for _, _, bound, places, _ in _limits(placed, scope, classes, usable, capacity):
+        most = np.where(bound, np.minimum(most, places.sum(1)), most).astype(np.int64)
+    return most
 
 
 def wished_parts(
@@ -153,8 +162,12 @@ def _alone(
 ) -> NDArray[np.float64]:
     """Replicas of one partition that each domain must hold, by class; (Q, domains)."""
     wanted = (classes.wanted * bound)[:, None]
-    forced: NDArray[np.float64] = np.maximum(wanted - (places.sum(1, keepdims=True) - places), 0.0)
-    return forced
+    return _with_places(wanted - (places.sum(1, keepdims=True) - places), places)
+
+
+def _with_places(forced: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Limit what is forced somewhere to the places there; where there are none, it has no place."""
+    return np.maximum(np.where(places > 0.0, np.minimum(forced, places), forced), 0.0)
 
 
 def _spread(
@@ -183,8 +196,8 @@ def _spread(
         wanted, everywhere = classes.wanted * bound, places.sum(1)
         for d in range(capacity.shape[1]):
             order = np.argsort(room[:, d], kind="stable")
-            outside = everywhere[:, None] - np.cumsum(places[:, order], axis=1)
-            together = np.maximum(wanted[:, None] - outside, 0.0)[:, :-1]  # (Q, domains - 1)
+            among = np.cumsum(places[:, order], axis=1)[:, :-1]  # (Q, domains - 1)
+            together = _with_places(wanted[:, None] - (everywhere[:, None] - among), among)
             load, there = together.T @ weight, np.cumsum(room[order, d])[:-1]
             there = there[np.isfinite(there)]
             for k in fullest(load[: len(there), d], there):
@@ -289,15 +302,20 @@ def _places(
 
 
 def _class(
-    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_]
-) -> Iterator[Part]:
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> Iterator[Part]:  # fmt: skip
     """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
     if len(scope.open) == 1 and scope.open.all():
         return
     weight = classes.loads(placed.lightest)
+    forced = _with_places(
+        classes.wanted.astype(np.float64),
+        _placeable(placed, scope, classes, usable, capacity).astype(np.float64),
+    )
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
-        yield Part("class", inside, (classes.wanted * bound).astype(np.float64) @ weight)
+        yield Part("class", inside, (forced * bound) @ weight)
 
 
 def group_level(
