@@ -308,6 +308,13 @@ def test_completed_segments_go_to_servers_with_a_tag_of_another_kind(public):
 
 def test_live_instances_are_read_as_zkcli_lists_them(public):
     case = public("helix/live-instances-listed-by-ls")
+    lines = (case.source / "session.txt").read_text().splitlines(keepends=True)
+    listing = lines[2:4]
+    for session in (lines, [*lines[4:], *listing], [*lines[4:25], *listing, *lines[25:]]):
+        nodes = ek.read("".join(session).encode()).nodes
+        assert dict(zip(nodes.names, nodes.alive.tolist(), strict=True)) == {
+            "localhost_12913": True, "localhost_12914": True, "localhost_12915": False
+        }  # fmt: skip
     answer = case.run("solve", "session.txt", "--level", "none", "--json")
     assert (answer.code, answer.json["broken"]) == (4, {"on_dead": 3})
     assert "no live instances" not in answer.err

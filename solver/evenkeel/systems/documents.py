@@ -15,7 +15,7 @@ import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
@@ -74,6 +74,8 @@ class Document:
     checked: bool = False
     # lines before it that are not its own, such as the request that it answers
     before: bytes = b""
+    # lines behind it, where it is the last value of JSON in a file
+    after: bytes = b""
     # which of the sources it is from, whose names may be the same
     source: int = 0
 
@@ -164,6 +166,7 @@ class Document:
             done = end
             if self.data[start:end] != b"[]":  # an answer without rows, such as of an empty host
                 found.append(self.part(start, end, before))
+        found[-1:] = [replace(one, after=self.data[done:]) for one in found[-1:]]
         return tuple(found) or (self,)
 
     def part(self, start: int, end: int, before: bytes = b"") -> "Document":

@@ -258,7 +258,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
             continue
         for found in _records_of(faults, records.notes, document):
             _add(faults, records, found, named)
-    if live := [found[1] for one in documents for found in LIVE.finditer(one.before)]:
+    around = (text for one in documents for text in (one.before, one.after))
+    if live := [found[1] for text in around for found in LIVE.finditer(text)]:
         names = [name.strip() for name in live[-1].decode("utf-8", "replace").split(",")]
         records.listings.append(Listing(names := [*filter(None, names)], names))
     for one in fields(Records):
