@@ -16,8 +16,10 @@ from evenkeel.model.changes import Changes
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.names import Names
+from evenkeel.planning.planner import plan
 from evenkeel.solving import solve
 from evenkeel.systems import registry
+from evenkeel.systems.folders.writing import write_plan_folder
 from tests.support import places
 from tests.support.clusters import assert_same
 
@@ -352,6 +354,13 @@ def test_what_changed_since_it_was_read_is_written_or_refused(system, tmp_path):
         for placement in (None, cluster.placement, shuffled(cluster, 0)):
             with contextlib.suppress(InvalidInput):
                 registry.write(cluster, path, name, placement)
+
+
+@pytest.mark.parametrize("system", sorted({*WRITERS} - {"kubernetes", "roadef", "tables"}))
+def test_what_changed_since_it_was_read_has_a_folder_or_is_refused(system, tmp_path):
+    for i, (_, cluster) in enumerate(changed_since(system)):
+        with contextlib.suppress(InvalidInput):
+            write_plan_folder(plan(cluster, shuffled(cluster, 0)), tmp_path / str(i))
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,5 @@ def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
 
 def noted(native: object) -> Iterable[str]:
     """Return the notes in the payload of a cluster."""
-    found: Iterable[str] = (
-        native.get("notes", ()) if isinstance(native, dict) else getattr(native, "notes", ())
-    )
-    return found
+    found = native.get("notes", ()) if isinstance(native, dict) else getattr(native, "notes", ())
+    return [one for one in found if isinstance(one, str)] if isinstance(found, Iterable) else []

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.systems.elasticsearch.shards import ends
+from evenkeel.systems.elasticsearch.shards import ends, native_of
 
 Command = dict[str, dict[str, Any]]
 
@@ -29,14 +30,14 @@ def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int])
     return found
 
 
-def under_way(native: Any) -> dict[str, dict[str, str]]:
+def under_way(cluster: Cluster) -> dict[str, dict[str, str]]:
     """Return the copies in progress: their target nodes, by partition.
 
     Each has its source node, "" for a new copy. Only a started copy can be moved; others are
     cancelled first.
     """
     found: dict[str, dict[str, str]] = {}
-    for row in native["shards"] if isinstance(native, dict) and "shards" in native else ():
+    for row in native_of(cluster)["shards"]:
         there = ends(row)
         if len(there) > 1 or row.get("state") == "INITIALIZING":
             origin = there[0][0] if len(there) > 1 else ""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable
+from evenkeel.systems.elasticsearch.shards import native_of
 
 ENABLE = "index.routing.allocation.enable"
 NUMBER = "index.number_of_replicas"
@@ -38,11 +39,9 @@ def listed(cluster: Cluster) -> NDArray[np.int32]:
 
 def _counted(cluster: Cluster, kinds: Collection[str | None]) -> NDArray[np.int32]:
     """Return how many copies of some kinds the listing has of each shard, (P,)."""
-    native = cluster.native
-    rows = native.get("shards") if isinstance(native, dict) else None
     counts = Counter(
         f"{row['index']}/{int(row['shard'])}"
-        for row in (rows if isinstance(rows, list) else [])
+        for row in native_of(cluster)["shards"]
         if row.get("prirep") in kinds
     )
     return np.array([counts[name] for name in cluster.partitions.names], np.int32)

@@ -9,7 +9,7 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +34,9 @@ from evenkeel.systems.elasticsearch.factors import (
     let_go,
     path_of,
 )
+from evenkeel.systems.elasticsearch.shards import native_of
 from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.json_text import encode_indented, encode_rows
-from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import Format
 
 SCRIPT = """#!/bin/sh
@@ -86,21 +86,6 @@ reroute 'metric=none' FILE
 """
 
 
-class Shard(TypedDict):
-    """A row of ``_cat/shards``, as it was read."""
-
-    index: str
-    shard: str | int
-
-
-class Payload(TypedDict):
-    """What was read beside a cluster."""
-
-    shards: list[Shard]
-    enable: NotRequired[dict[str, str]]
-    expanding: NotRequired[list[str]]
-
-
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
     """Return reroute commands, their undo, and a script; without a placement, the table of shards.
 
@@ -108,8 +93,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
     Primaries do not change: only Elasticsearch elects them, when one fails.
     """
-    message = "was not read from Elasticsearch: there are no shards to write"
-    native = payload_of(cluster, Payload, message)
+    native = native_of(cluster)
     if placement is None:
         return {path: encode_rows(native["shards"])}
     there, back, factors = _commands(cluster, placement)
@@ -222,7 +206,7 @@ def _refused_for_now(cluster: Cluster, commands: Sequence[Command]) -> list[Comm
     for command in commands:
         if of := command.get("cancel"):
             cancelled.setdefault(f"{of['index']}/{of['shard']}", set()).add(of["node"])
-    coming, refused = under_way(cluster.native), []
+    coming, refused = under_way(cluster), []
     for command in commands:
         [of] = command.values()
         name = f"{of['index']}/{of['shard']}"
@@ -245,7 +229,7 @@ def _commands(
     more_again: list[Command] = []
     before, names = cluster.placement, cluster.nodes.names
     there: list[list[Command]] = [[], [], []]
-    coming = under_way(cluster.native)
+    coming = under_way(cluster)
     changed = np.unique(before.owner[before.node != after.node])
     for p in changed.tolist():
         name = cluster.partitions.names[p]

@@ -1,10 +1,13 @@
 """Shards by index and number, from rows with one copy each."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.elasticsearch.documents import Findings, Row
+from evenkeel.systems.payload import payload_of
 
 RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
 KINDS = frozenset("prs")
@@ -19,6 +22,28 @@ class Shard(NamedTuple):
 
     number: int
     rows: list[int]
+
+
+class Copy(TypedDict):
+    """A row of ``_cat/shards``, as it was read."""
+
+    index: str
+    shard: str | int
+
+
+class Payload(TypedDict):
+    """What was read beside a cluster."""
+
+    shards: list[Copy]
+    enable: NotRequired[dict[str, str]]
+    expanding: NotRequired[list[str]]
+
+
+def native_of(cluster: Cluster) -> Mapping[str, Any]:
+    """Return what was read beside the cluster; raise where it is not of Elasticsearch."""
+    message = "was not read from Elasticsearch: there are no shards to write"
+    native: Mapping[str, Any] = payload_of(cluster, Payload, message)
+    return native
 
 
 def ends(row: Row) -> list[tuple[str, str, str]]:

@@ -44,7 +44,7 @@ NOTES = (
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the reroutes of each wave, a request for each shard."""
     faults = FaultList()
-    coming = under_way(cluster.native)
+    coming = under_way(cluster)
     factors = factors_of(faults, cluster)
     last = _last_waves(waves)
     found = []

@@ -223,6 +223,7 @@ class Payload(TypedDict):
     ideal_states: dict[str, Record]
     state_models: dict[str, tuple[list[str], bool]]
     states: NotRequired[dict[str, dict[str, dict[str, str]]]]
+    configs: NotRequired[dict[str, Any]]
 
 
 def native_of(cluster: Cluster) -> Mapping[str, Any]:

@@ -819,11 +819,7 @@ NOTES = (
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the calls of each wave: all that is built, then, volume by volume, what goes."""
-    snapshot = cluster.native
-    if not isinstance(snapshot, Snapshot):
-        value, message = type(snapshot).__name__, "was not read from Longhorn's resources"
-        raise InvalidInput([Fault("cluster.native", value, message)])
-    _check_names(cluster, snapshot)
+    snapshot = _snapshot_of(cluster)
     faults = FaultList()
     writer = _Writer(faults, cluster, snapshot)
     for wave in waves:
@@ -999,7 +995,7 @@ def _namespace(snapshot: Snapshot) -> str:
 def listed(cluster: Cluster) -> NDArray[np.int32]:
     """Return ``numberOfReplicas`` of each volume, (P,)."""
     return np.array(
-        [one.value.spec.numberOfReplicas for one in cluster.native.objects.volumes], np.int32
+        [one.value.spec.numberOfReplicas for one in _snapshot_of(cluster).objects.volumes], np.int32
     )
 
 
@@ -1025,12 +1021,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     its JSON patch or manifest and its command) and ``plan.undo.json`` (the steps back, once the
     others are done; a replica that was missing stays).
     """
-    snapshot = cluster.native
-    if not isinstance(snapshot, Snapshot):
-        value = type(snapshot).__name__
-        message = "was not read from Longhorn's resources: there are none to write"
-        raise InvalidInput([Fault("cluster.native", value, message)])
-    _check_names(cluster, snapshot)
+    snapshot = _snapshot_of(cluster)
     _refuse_other_numbers(cluster, snapshot)
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)
     _check(cluster, snapshot, placement, found)
@@ -1050,12 +1041,18 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     return files
 
 
-def _check_names(cluster: Cluster, snapshot: Snapshot) -> None:
-    """Raise for volumes and disks that are not those of the resources, in their order."""
+def _snapshot_of(cluster: Cluster) -> Snapshot:
+    """Return the resources that were read; raise where volumes or disks are others by now."""
+    snapshot = cluster.native
+    if not isinstance(snapshot, Snapshot):
+        value = type(snapshot).__name__
+        message = "was not read from Longhorn's resources: there are none to write"
+        raise InvalidInput([Fault("cluster.native", value, message)])
     hosts, disks = snapshot.hosts.names, snapshot.disks
     on = zip(disks.host.tolist(), disks.names, strict=True)
     names = [f"{hosts[host]}/{name}" for host, name in on]
     check_names(cluster, partitions=[*snapshot.volumes.names], nodes=names)
+    return snapshot
 
 
 def _refuse_other_numbers(cluster: Cluster, snapshot: Snapshot) -> None:
