@@ -41,8 +41,8 @@ TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "avai
          "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
 """Columns of tiers by which a table of nodes is recognised that has no capacities."""
 
-ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n", re.IGNORECASE)
-"""How a table of nodes begins that has no other column."""
+ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n(?!\s*--)", re.IGNORECASE)
+"""How a table of nodes begins that has no other column, not one that a shell has ruled."""
 
 COUNT = "replicas"
 """The dimension that counts replicas, where tables have neither capacities nor loads."""
