@@ -254,6 +254,34 @@ def test_places_that_whole_replicas_leave_free_in_a_part_are_room_for_the_others
     assert found.target[:, 0].tolist() == [2.0, 2.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("held", "skew", "least"),
+    [
+        ([0, 0, 1, 3, 3, 4, 5], {"node": 1}, 1),  # node 2 holds none
+        ([0, 0, 1, 3, 3, 4, 5], {"zone": 1}, 0),
+        ([0, 0, 1, 1, 2, 3], {"zone": 1}, 1),  # zone c
+        ([0, 0, 0, 1, 1, 1], {"node": 2}, 0),
+        ([0, 0, 0, 0, 0, 0], {"node": 1, "zone": 1}, 2),  # two may be on a node
+        ([0, 1, 2], {"zone": 1}, 0),
+    ],
+)
+def test_a_skew_makes_replicas_join_domains_that_hold_too_few(held, skew, least):
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]], placement=[held],
+        domains={"zone": [*"aabbcc"]}, rules=[Rule(spread={"node": None}, skew=skew)],
+    )  # fmt: skip
+    found = bounds(cluster, Goals(level=None)).missing
+
+    def broken(nodes):
+        levels = [np.bincount(nodes, minlength=6)] if "node" in skew else []
+        levels += [np.bincount(np.array(nodes) // 2, minlength=3)] if "zone" in skew else []
+        return any(np.ptp(one) > amount for one, amount in zip(levels, skew.values(), strict=True))
+
+    every = itertools.combinations_with_replacement(range(6), len(held))
+    fewest = min(len({*nodes} - {*held}) for nodes in every if not broken(nodes))
+    assert found == least <= fewest
+
+
 @pytest.mark.parametrize(("hot", "cold"), [(12, 9), (10, 9), (11, 7)])
 def test_a_part_as_full_as_all_whole_replicas_ask_leaves_the_others_theirs(hot, cold):
     kinds = ["hot"] * 3 + ["cold"] * 3

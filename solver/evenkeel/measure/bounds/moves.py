@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
-from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.binding import NONE, Binding, Scope, eligible_domains, partition_scope
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.rows import replicas_of
@@ -100,13 +100,13 @@ def keepable(placed: PlacementCounts) -> Keepable:
     stays = np.append(False, cluster.nodes.may_hold).take(staying(placed, scope))
     having = placed.tallied(stays)
     wanted = cluster.partitions.replicas
-    most = np.minimum(having, _most_kept(placed, scope, stays, having))
+    most, new = _most_kept(placed, scope, stays, having)
     most = np.minimum(most, most_away(placed, stays))
     free = (having > most) | (having > wanted)
     piled = piling(placed, scope)
     if piled.any():
-        # replicas may pile up on nodes kept, so nothing need join while there is one
-        most = np.where(piled & (having > 0), wanted, most)
+        # replicas may pile up on nodes kept, so only to domains without one need any join
+        most = np.where(piled & (having > 0), wanted - new, most)
         free |= piled
     if free.any():
         stays &= ~placed.spread_out(free)
@@ -298,14 +298,15 @@ def largest_needed(
 
 def _most_kept(
     placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return how many replicas each partition can keep under every hard spread limit; (P,)."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many replicas each partition can keep under hard limits, and new domains; (P,)."""
     placement, topology = placed.placement, placed.cluster.topology
-    most = having.copy()
-    limits = [one for one in scope.bindings if one.kind == "spread" and one.hard]
-    alone = [one for one in limits if one.tier != "node" and (one.amount == 1).all()]
+    most, new = having.copy(), np.zeros_like(having)
+    limits = [one for one in scope.bindings if one.kind in ("spread", "skew") and one.hard]
+    spreads = [one for one in limits if one.kind == "spread"]
+    alone = [one for one in spreads if one.tier != "node" and (one.amount == 1).all()]
     for binding in limits:
-        if binding.tier == "node" and alone and (binding.amount != 0).all():
+        if alone and (binding.kind, binding.tier) == ("spread", "node") and binding.amount.all():
             continue  # what may share no domain may share no node either
         row = topology.tier_index(binding.tier)
         domain = topology.domain_with_nodes[row]
@@ -313,13 +314,50 @@ def _most_kept(
         replicas, which = replicas_of(placement, members)
         where = domain_of(domain, placement.node[replicas])
         counted = stays[placed.places(replicas)] & (where >= 0)
-        who, _, count = count_by_domain(
+        who, at, count = count_by_domain(
             which[counted], where[counted], len(members), int(topology.domain_count[row])
         )
-        over = np.maximum(count - binding.amount[members][who], 0)
+        largest = binding.amount[members].astype(np.int64)
+        if binding.kind == "skew":
+            largest, joining, empty = _evened(
+                placed.cluster, scope, binding, members, who, at, count
+            )
+            new[members] = np.maximum(new[members], empty)
+            stay = placed.cluster.partitions.replicas[members] - joining
+            most[members] = np.minimum(most[members], stay)
+        over = np.maximum(count - largest[who], 0)
         lost = np.bincount(who, over, len(members)).astype(np.int64)
         most[members] = np.minimum(most[members], having[members] - lost)
-    return most
+    return most, new
+
+
+def _evened(
+    cluster: Cluster,
+    scope: Scope,
+    binding: Binding,
+    members: NDArray[np.intp],
+    who: NDArray[np.int64],
+    at: NDArray[np.int64],
+    count: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the most in a domain that a skew allows, how many join the emptiest, and new domains.
+
+    Of w replicas in d domains the emptiest has at most w / d, and the fullest no fewer.
+    """
+    row, rule = cluster.topology.tier_index(binding.tier), scope.rule[members]
+    counts = eligible_domains(cluster, scope, row)
+    domains, wanted = counts.sum(1)[rule], cluster.partitions.replicas[members].astype(np.int64)
+    apart = cluster.nodes.may_hold & (cluster.topology.domain_with_nodes[row] < 0)
+    strays = np.array([(is_open & apart).any() for is_open in scope.open], np.bool_)[rule]
+    each = np.maximum(domains, 1)
+    largest = np.where(domains > 0, wanted // each + binding.amount[members], wanted)
+    fewest = np.where(
+        (domains > 0) & ~strays, np.maximum(-(-wanted // each) - binding.amount[members], 0), 0
+    )
+    counted = counts[rule[who], at]
+    held = np.bincount(who, np.minimum(count, fewest[who]) * counted, len(members)).astype(np.int64)
+    empty = np.where(fewest > 0, domains - np.bincount(who[counted], minlength=len(members)), 0)
+    return largest, fewest * domains - held, empty
 
 
 def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
