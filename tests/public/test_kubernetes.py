@@ -270,3 +270,14 @@ def test_a_rollout_is_spread_by_each_replica_set(public):
     cluster = ek.read(public("kubernetes/match-label-keys-in-a-rollout").path("all.json"))
     [move] = ek.solve(cluster, goals=ek.Goals(level=None)).moves
     assert move.partition.endswith("app1-7c9d5b6f44") and move.source == "node-1"
+
+
+def test_a_worker_that_joins_gets_a_pod_without_a_patch_of_all_pods(public):
+    case = public("kubernetes/worker-joins-behind-two-spreads")
+    assert "skew 1 " in case.run("check", "nodes.json", "pods.json").text
+    answer, moved = evicted(case)
+    assert answer.code == 0 and "no fewer keep the rules (proven)" in answer.text
+    assert "the fewest possible (proven)" in answer.text
+    [(source, target)] = moved.values()
+    assert target.startswith("ip-x-x-43-184.") and source[:13] in ("ip-x-x-16-25.", "ip-x-x-47-110")
+    assert json.loads(case.written("plan.patches.json"))["patches"] == []

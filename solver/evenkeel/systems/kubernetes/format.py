@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement
@@ -509,14 +510,22 @@ def _matched(
 def _patches(
     cluster: Cluster, snapshot: Snapshot, after: Placement, moves: Sequence[dict[str, str]]
 ) -> list[dict[str, Any]]:
-    """Return for each workload that changes the patch that makes it prefer its planned nodes."""
+    """Return for each workload that changes the patch that makes it prefer its planned nodes.
+
+    To prefer all nodes that its pods may be on would renew them and say nothing.
+    """
+    scope = partition_scope(cluster)
     changed = {(one["namespace"], one["workload"]) for one in moves}
     found = []
     for p, one in enumerate(snapshot.workloads):
         if one.waits or (one.namespace, f"{one.kind}/{one.name}") not in changed:
             continue
         own = after.node[int(after.first[p]) : int(after.first[p + 1])]
-        names = [cluster.nodes.names[n] for n in np.unique(own[own >= 0]).tolist()]
+        planned = np.unique(own[own >= 0])
+        might = cluster.nodes.alive & scope.open[scope.rule[p]]  # that it is drained, no file says
+        if np.isin(np.flatnonzero(might), planned).all():
+            continue
+        names = [cluster.nodes.names[n] for n in planned.tolist()]
         wanted = [snapshot.hosts.get(node, node) for node in names]
         term = {
             "weight": 100,
