@@ -322,3 +322,16 @@ def test_a_queue_of_a_forgotten_node_is_named_and_left_alone(public):
 def test_a_queue_is_named_after_its_request(public):
     cluster = ek.read(public("rabbitmq/queue-asked-for-by-name").path("session.txt"))
     assert [*cluster.partitions.names] == ["analytics.clicks"] and len(cluster.nodes) == 3
+
+
+def test_queues_that_lost_a_member_are_counted_and_get_it_back(public):
+    case = public("rabbitmq/members-lost-by-a-forced-stop")
+    files = ("queues.json", "status.json")
+    told = "7 queues with fewer than three members, which cannot lose any: --replicas /=3"
+    assert told in case.run("check", *files).text
+    answer = case.run("solve", *files, "--replicas", "/=3", "-o", "out.json")
+    assert answer.code == 0
+    rows = json.loads(case.written("out.json"))
+    assert {len(row["members"]) for row in rows} == {3}
+    assert max(Counter(row["leader"] for row in rows).values()) == 4
+    assert told not in case.run("check", str(case.folder / "out.json"), "status.json").text

@@ -524,6 +524,13 @@ def _beside(found: Findings) -> Iterator[str]:
         yield f"of queues that are no quorum queues ({kinds}): these stay where they are, uncounted"
     if not found.nodes:
         yield "no cluster_status: nodes without queues are unknown"
+    few = [host for (host, _), (_, queue) in found.queues.items() if len(members_of(queue)) < 3]
+    if few and len(found.nodes) > 2:
+        asked = " ".join(f"--replicas {shlex.quote(host)}=3" for host in sorted({*few}))
+        yield (
+            f"{counted(len(few), 'queue')} with fewer than three members, which cannot lose any: "
+            f"{asked} gives each three"
+        )
     if found.alarmed:
         named = some_of(sorted(found.alarmed), printable, MOST_NAMED)
         yield f"alarms of memory or disk on {named}: no member comes there"
