@@ -561,3 +561,18 @@ def test_started_shards_without_a_size_are_read(public):
     commands = json.loads(case.written("plan.json"))["commands"]
     nodes = [one["allocate_replica"]["node"] for one in commands]
     assert sorted(nodes) == ["node-1"] * 2 + ["node-2"] * 6
+
+
+def test_a_node_that_stays_excluded_is_why_replicas_have_none(public):
+    case = public("elasticsearch/opensearch-node-stays-excluded")
+    answer, commands = ordered(case, files=(*TEXTS, "settings.json"))
+    assert (answer.code, commands) == (4, [])
+    assert (
+        "cluster.routing.allocation.exclude._name: opensearch-cluster-data-nodes-0" in answer.text
+    )
+    assert "the mean is what the 1 node that takes replicas would carry" in answer.text
+    told = case.run("solve", *TEXTS, "settings.json", "--explain", "logs-2024.05.01/0")
+    assert "has no node: 1 node: accepts no replicas; 1 node: spread node 1" in told.text
+    answer, commands = ordered(case, files=(*TEXTS, "settings_after.json"))
+    assert answer.code == 0 and targets(commands) == {"opensearch-cluster-data-nodes-0"}
+    assert [kind for kind, _ in commands] == ["allocate_replica"] * 9

@@ -17,7 +17,7 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.runtime.printable import printable
+from evenkeel.model.runtime.printable import counted, printable
 
 
 @dataclass(frozen=True)
@@ -384,8 +384,10 @@ def _why(
 
 def _blockers(verdict: NDArray[np.int16], reasons: list[str]) -> str:
     count = np.bincount(verdict[verdict >= 0], minlength=len(reasons))
-    parts = [f"{n} nodes: {reason}" for reason, n in zip(reasons, count, strict=True)]
+    parts = [
+        f"{counted(int(n), 'node')}: {reason}" for reason, n in zip(reasons, count, strict=True)
+    ]
     left = int((verdict < 0).sum())
     if left:
-        parts.append(f"{left} nodes are {OPEN}")
+        parts.append(f"{counted(left, 'node is', 'nodes are')} {OPEN}")
     return "; ".join(parts) or "there is no node"

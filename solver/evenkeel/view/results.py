@@ -249,8 +249,9 @@ def population_note(cluster: Cluster) -> str:
     if takes == alive:
         return ""
     return (
-        f"the mean is what the {counted(takes, 'node')} that take replicas would carry; max, min "
-        f"and std are over all {counted(alive, 'node')} that are alive, before and after"
+        f"the mean is what the {counted(takes, 'node that takes', 'nodes that take')} replicas "
+        f"would carry; max, min and std are over all {counted(alive, 'node')} that are alive, "
+        "before and after"
     )
 
 
