@@ -837,3 +837,15 @@ class TestZoneGet:
         case = public("cockroach/zone-get")
         cluster = ek.read(*map(case.path, ("ranges.txt", "nodes.txt", "session.txt")))
         assert cluster.partitions.replicas.tolist() == [5, 5, 5]
+
+
+def test_a_stateful_set_was_scaled_down_without_decommission(public):
+    case = public("cockroach/stateful-set-scaled-down")
+    answer = case.run("solve", "ranges.txt", "nodes.txt", "-o", "plan.sql")
+    assert answer.code == 3 and "40 (on 1, 6, 7)" in answer.text
+    statements = case.written("plan.sql")
+    assert len(re.findall(r"VOTERS FROM [456] TO", statements)) == 9
+    assert not re.search(r"TO [4567];|RANGE 40 ", statements)
+    result = ek.solve(read("cockroach/stateful-set-scaled-down"))
+    held_by = np.bincount(result.placement.node, minlength=9)
+    assert held_by[[0, 1, 2, 7, 8]].max() == 25

@@ -264,3 +264,16 @@ def test_a_ring_without_regions(public):
     assert "did you mean 'd3r1z4-127.0.0.1:6040/sdb1'?" in (
         case.run("check", "object.ring.gz", "--drain", "127.0.0.1:6040").text
     )
+
+
+def test_zones_join_while_servers_are_replaced(public):
+    case = public("swift/two-more-zones-and-three-servers-replaced")
+    _, before = read_ring(case.path("object.ring.gz"))
+    answer, head, rows = solved(case, "object.ring.gz")
+    assert "moves 1,524 1,524" in answer.text
+    count = count_of(rows)
+    assert not {6, 8, 14} & {*count} and max(count.values()) == 129
+    assert {max(zones_of(head, row).values()) for row in rows} == {1}
+    moved = sum(a != b for old, new in zip(before, rows, strict=True)
+                for a, b in zip(old, new, strict=True))  # fmt: skip
+    assert moved == 1524
