@@ -61,7 +61,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("tables/printed-by-crash", "shards.txt", "a row for each replica"),
         ("tables/printed-by-crash", "nodes.txt", "cap_NAME for each dimension"),
         ("tables/printed-by-crash", "regions.txt", "a row for each replica"),
-        ("tables/printed-by-crash", "backends.txt", "; in place of \\G"),
+        ("tables/printed-by-crash", "backends.txt", "cap_NAME for each dimension"),
         ("tables/lists-of-nodes", "wide.csv", "a row for each replica"),
         ("tables/lists-of-nodes", "by-name.json", 'orient="records"'),
         ("tables/lists-of-nodes", "columns.json", 'orient="records"'),

@@ -129,7 +129,6 @@ REFUSED = {
         "mongo.txt": "MongoDB … two tables",
         "citus.csv": "cap_NAME",
     },
-    "tables/parted-by-blanks": {"expanded.txt replicas.txt": "expanded form of psql"},
 }  # fmt: skip
 """What is said of files that are refused, by case and files; an ellipsis parts several texts."""
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.model.errors import InvalidInput
 from tests.support.clusters import assert_same
 
 
@@ -310,9 +309,9 @@ class TestTables:
         assert (moves, answer.code, placed.nodes.capacity[0, 0]) == (2, 0, 3.525e12)
         assert np.bincount(placed.placement.node).max() == 1
 
-    def test_a_column_of_nodes_alone_is_told_what_is_missing(self):
-        with pytest.raises(InvalidInput, match="cap_NAME for each dimension"):
-            ek.read(b"node\nn1\nn2\n", b"partition,node\np,n1\n")
+    def test_a_column_of_nodes_alone_is_a_table(self):
+        cluster = ek.read(b"node\nn1\nn2\n", b"partition,node\np,n1\n")
+        assert cluster.nodes.capacity.tolist() == [[1.0], [1.0]]
 
     def test_a_spreadsheet_with_commas(self, public):
         case = public("tables/from-a-spreadsheet")
@@ -334,7 +333,8 @@ class TestTables:
     @pytest.mark.parametrize(
         "names",
         [("nodes.txt", "replicas.txt"), ("sqlcmd-nodes.txt", "sqlcmd-replicas.txt"),
-         ("box-nodes.txt", "box-replicas.txt"), ("nodes.txt", "pager.txt")],
+         ("box-nodes.txt", "box-replicas.txt"), ("nodes.txt", "pager.txt"),
+         ("expanded.txt", "replicas.txt")],
     )  # fmt: skip
     def test_columns_that_blanks_and_boxes_part(self, public, names):
         case = public("tables/parted-by-blanks")

@@ -75,6 +75,18 @@ DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
 """Lines of a table that SQL clients part by blanks, which are no rows."""
 
+STACKED = re.compile(
+    rb"^((?:-\[ RECORD \d+ \][-+]*|\*{9,} *\d+\. row \*{9,}|Row \d+:\s*\n(?:\xe2\x94\x80)+)\s*?\n)",
+    re.MULTILINE,
+)
+"""What is above each row of which psql, mysql or ClickHouse prints a cell per line."""
+
+CELL = re.compile(rb"^[ \t]*([^\s:|]+)[ \t]*[:|][ \t]?(.*)$", re.MULTILINE)
+"""A title and its cell on a line of their own."""
+
+FOLDED = re.compile(rb"\A\s*[^\n]*\bnode\b[^\n]*\\[ \t\r]*\n")
+"""A header of which pandas prints the other titles below the rows."""
+
 BOX = str.maketrans(
     dict.fromkeys("│┃┆║", "|")
     | dict.fromkeys("─━═", "-")
@@ -344,6 +356,27 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
     return Document(document.name, b"\n".join(lines), document.path)
 
 
+def _laid_flat(data: bytes) -> bytes:
+    """Return a table of which a row takes several lines with one line for each, on its first."""
+    if STACKED.search(data[:HEAD]):
+        above, *parts = STACKED.split(data)
+        rows = [dict(CELL.findall(part)) for part in parts[1::2]]
+        flat = [b"\n" * above.count(b"\n"), b"\t".join(rows[0])]
+        for mark, row, part in zip(parts[::2], rows, parts[1::2], strict=True):
+            cells = (row.get(title, b"").strip() for title in rows[0])
+            flat += [b"\n" * mark.count(b"\n"), b"\t".join(cells), b"\n" * part.count(b"\n")]
+        return b"".join(flat)
+    if FOLDED.match(data[:HEAD]):
+        blocks = (
+            one.splitlines() for one in re.split(rb"\n\s*\n", data.strip()) if one[:1] != b"["
+        )
+        first, *others = ([line.strip(b" \\\t\r") for line in one] for one in blocks)
+        if all(len(one) == len(first) for one in others):
+            rest = [[own[0], *(line.split(None, 1)[-1] for line in own[1:])] for own in others]
+            return b"\n".join(map(b" ".join, zip(first, *rest, strict=True)))
+    return data
+
+
 def undrawn(document: Document) -> Document:
     r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
 
@@ -352,6 +385,8 @@ def undrawn(document: Document) -> Document:
     >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
     b'id\tsize\n\nn1\t9\n\n'
     """
+    if (flat := _laid_flat(document.data)) is not document.data:
+        document = Document(document.name, flat, document.path)
     boxed = b"\xe2\x94\x82" in document.data[:HEAD]
     if boxed:
         document = Document(document.name, _in_ascii(document.data), document.path)

@@ -161,6 +161,32 @@ def test_other_columns_of_nodes_need_a_capacity_beside_them(title):
     assert faults_of(f"node,zone,{title}\na,x,9\nb,y,9\n".encode(), PLACED)
 
 
+MYSQL = b"*************************** %d. row ***************************\n"
+CLICKHOUSE = "Row %d:\n──────\n".encode()
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"-[ RECORD 1 ]--\nnode    | a\nzone    | x\ncap_cpu | 9\n-[ RECORD 2 ]--\nnode    | b\n"
+        b"zone    | y\ncap_cpu | 9\n\n",
+        MYSQL % 1 + b"   node: a\n   zone: x\ncap_cpu: 9\n" + MYSQL % 2
+        + b"   node: b\n   zone: y\ncap_cpu: 9\n2 rows in set (0.00 sec)\n",
+        b"SELECT * FROM nodes FORMAT Vertical\n\nQuery id: 7\n\n" + CLICKHOUSE % 1
+        + b"node:    a\nzone:    x\ncap_cpu: 9\n\n" + CLICKHOUSE % 2
+        + b"node:    b\nzone:    y\ncap_cpu: 9\n\n2 rows in set. Elapsed: 0.002 sec. \n",
+        b"  node zone  \\\n0    a    x   \n1    b    y   \n\n   cap_cpu  \n"
+        b"0        9  \n1        9  \n",
+    ],
+)  # fmt: skip
+def test_rows_that_take_several_lines(printed):
+    assert_same(registry.read(printed, PLACED), registry.read(SMALL, PLACED))
+    faulty = printed.replace(b"9", b"x")
+    line = next(n for n, one in enumerate(faulty.split(b"\n"), 1) if one.split()[-1:] == [b"a"]
+                or one.split()[:2] == [b"0", b"a"])  # fmt: skip
+    assert faults_of(faulty, PLACED)[0] == (f"<bytes>:{line}: cap_cpu", "x")
+
+
 class TestNodesThatAreGone:
     REPLICAS = b"partition,node,load_cpu\np,a,1\np,z,1\nq,z,2\nq,b,2\n"
     NODES = b"node,zone,cap_cpu,state,weight\na,x,9,,\nb,y,9,,\nc,y,9,,\n"

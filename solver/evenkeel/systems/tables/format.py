@@ -322,10 +322,6 @@ def hint(document: Document) -> str:
                 f"is {what}, which has no reader: write two tables, of nodes and of replicas, as "
                 "docs/systems/tables.md describes them"
             )
-    if re.match(rb"\s*-\[ RECORD 1 \]", document.data[:HEAD]):
-        return "is a table in the expanded form of psql: print it with \\x off"
-    if re.search(rb"(?m)^\*{9,} 1\. row \*{9,}", document.data[:HEAD]):
-        return "is a table in the expanded form of mysql: end the statement with ; in place of \\G"
     if ROWS_BY_NAME.match(document.data[:HEAD]):
         return (
             "is JSON that is no array of rows: write a table of nodes and one of replicas, each as "
