@@ -475,16 +475,16 @@ def test_what_is_led_in_a_set_of_nodes_only_is_found_as_by_trying_all_sets(seed)
 
 
 def test_a_node_without_room_for_any_replica_has_no_share_of_the_leaders():
-    """Seven of ten have two nodes with room, one of them for two."""
+    """Six of eleven have two nodes with room, one of them for two."""
     cluster = Cluster.from_arrays(
-        capacity=[[20.0], [2.0], [0.0], [20.0]],
-        load=[[1.0]] * 10,
+        capacity=[[20.0], [2.0], [0.0], [20.0], [20.0]],
+        load=[[1.0]] * 11,
         replicas=1,
-        tags={"ssd": [True, True, True, False]},
+        tags={"ssd": [True, True, True, False, False]},
         rules=[Rule(require=["+ssd"])],
-        rule=[0] * 7 + [-1] * 3,
+        rule=[0] * 6 + [-1] * 5,
     )
-    assert bounds(cluster, Goals(leaders=0.0)).leader_target[0] == 5.0
+    assert bounds(cluster, Goals(leaders=0.0)).leader_target[0] == 4.0
 
 
 def test_leaders_are_forced_into_nodes_beside_others_that_keep_the_same_partitions():
