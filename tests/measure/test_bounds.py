@@ -16,6 +16,7 @@ from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.goals import Goals
+from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
 from tests.naive.measure import bounds as naive
 from tests.support.clusters import clusters
@@ -485,6 +486,14 @@ def test_a_node_without_room_for_any_replica_has_no_share_of_the_leaders():
         rule=[0] * 6 + [-1] * 5,
     )
     assert bounds(cluster, Goals(leaders=0.0)).leader_target[0] == 4.0
+
+
+def test_a_pinned_replica_is_led_on_a_node_that_is_closed_to_its_partition():
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]], load=[[1.0]] * 3, placement=[[0]] * 3, forbidden=[[1, 0]],
+        flags=[0, Flag.PINNED, 0],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(leaders=0.0)).leader_target.tolist() == [3.0]
 
 
 def test_leaders_are_forced_into_nodes_beside_others_that_keep_the_same_partitions():

@@ -99,7 +99,11 @@ def most_held(
     takes = scope.open & nodes.may_receive
     most = (of_class.astype(np.float64) @ takes.astype(np.float64)).astype(np.int64)
     partition, node = cluster.forbidden.T
-    shut = takes[scope.rule[partition], node]
+    before, size = cluster.placement, len(nodes)
+    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
+    home = before.owner[pinned].astype(np.int64) * size + before.node[pinned]
+    stands = np.isin(partition.astype(np.int64) * size + node, home)
+    shut = takes[scope.rule[partition], node] & ~stands  # what is pinned stays where it is
     np.subtract.at(most, (part[partition[shut]], node[shut]), copies[partition[shut]])
     keeps = nodes.may_hold & ~nodes.may_receive
     if keeps.any():
