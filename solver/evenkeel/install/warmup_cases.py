@@ -54,7 +54,6 @@ def _any_cluster() -> Iterator[Rehearsal]:
         yield one
         yield replace(one, goals=Goals(level=0.1, floor=0.1))
     yield from _every_kind()
-    yield Rehearsal(_on_disks(), Goals(level=0.1, disks=0.0))
     lost = _lost_nodes()
     above = replace(lost.nodes, watermark=np.full((12, 2), 10.0))  # wherever replicas are
     yield Rehearsal(replace(lost, nodes=above), Cost(moves=1.0), work=LONG)
@@ -69,6 +68,7 @@ def _every_kind() -> Iterator[Rehearsal]:
     yield from _few_replicas()
     yield from _ruled()
     yield from _tight()
+    yield Rehearsal(_on_disks(), Goals(level=0.1, disks=0.0))
     yield Rehearsal(_lost_nodes(), Goals(level=0.1))
     for limits in (Limits(moves=8), Limits(bytes=8.0, node_in=3, leader_changes=4)):
         yield Rehearsal(_lost_nodes(), Goals(level=0.1), limits=limits)
@@ -253,6 +253,7 @@ def _placed() -> Iterator[Rehearsal]:
     from evenkeel.simulate.generators import expansion
 
     yield Rehearsal(expansion(partitions=200, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
+    yield Rehearsal(_on_disks(), Goals(disks=0.0))
 
 
 def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
@@ -326,6 +327,7 @@ def _stores() -> Iterator[Rehearsal]:
     from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
 
     yield from _expanded()
+    yield Rehearsal(_on_disks(), Goals(level=0.1, disks=0.0))
     for dead in (False, True):
         cluster = cockroach_cluster(
             localities=["region=us", "region=eu", "region=asia"] * 3,
