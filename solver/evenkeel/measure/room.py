@@ -8,7 +8,7 @@ from evenkeel.measure.loads import absent_keepers, has_leaders
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.runtime.memoize import memoize
 
 ROUNDING = 1e-9
@@ -99,10 +99,9 @@ def most_held(
     takes = scope.open & nodes.may_receive
     most = (of_class.astype(np.float64) @ takes.astype(np.float64)).astype(np.int64)
     partition, node = cluster.forbidden.T
-    before, size = cluster.placement, len(nodes)
-    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
-    home = before.owner[pinned].astype(np.int64) * size + before.node[pinned]
-    stands = np.isin(partition.astype(np.int64) * size + node, home)
+    owner, home = _pinned(cluster.placement)
+    size = len(nodes)
+    stands = np.isin(partition.astype(np.int64) * size + node, owner.astype(np.int64) * size + home)
     shut = takes[scope.rule[partition], node] & ~stands  # what is pinned stays where it is
     np.subtract.at(most, (part[partition[shut]], node[shut]), copies[partition[shut]])
     keeps = nodes.may_hold & ~nodes.may_receive
@@ -115,6 +114,12 @@ def most_held(
     return _most_fitting(placed, part, copies, np.bincount(part, wanted, parts), most)
 
 
+def _pinned(before: Placement) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the partition and the node of each replica that is pinned there."""
+    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
+    return before.owner[pinned], before.node[pinned]
+
+
 def _most_fitting(
     placed: PlacementCounts,
     part: NDArray[np.integer],
@@ -124,9 +129,8 @@ def _most_fitting(
 ) -> NDArray[np.int64]:
     """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
     cluster, parts = placed.cluster, np.arange(len(most))
-    nodes, before, lightest = cluster.nodes, cluster.placement, placed.lightest
-    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
-    owner, home = before.owner[pinned], before.node[pinned]
+    nodes, lightest = cluster.nodes, placed.lightest
+    owner, home = _pinned(cluster.placement)
     count = np.bincount(part, copies, len(most))
     shares = np.minimum(SHARES * wanted / np.maximum((most > 0).sum(1), 1) + 1.0, count)
     for d in range(lightest.shape[1]):
