@@ -83,21 +83,21 @@ class Lying:
 
     def findings(self) -> Iterator[tuple[str, str]]:
         """Yield what is wrong inside nodes, or said of it."""
-        told, world = self.result.disks, self.world
-        assert told is not None, "the nodes have disks"
+        report, world = self.result.disks, self.world
+        assert report is not None, "the nodes have disks"
         moved = [key for key, disk in self.came.items()
                  if disk >= 0 and key in self.at and self.at[key] != disk]  # fmt: skip
         for name, says, so in (
-            ("moves", told.moves, len(moved)),
-            ("full", {*told.over_capacity.tolist()}, self.full),
-            ("to empty", len(told.to_empty), self.to_empty),
-            ("adrift", len(told.adrift), self.adrift),
-            ("above", {*told.over_target.tolist()}, self.above),
+            ("moves", report.moves, len(moved)),
+            ("full", {*report.over_capacity.tolist()}, self.full),
+            ("to empty", len(report.to_empty), self.to_empty),
+            ("adrift", len(report.adrift), self.adrift),
+            ("above", {*report.over_target.tolist()}, self.above),
         ):
             if says != so:
-                yield f"miscounted disks {name}", f"{says} told, {so} are"
-        if told.moves_at_least > len(moved):
-            yield "bound on disk moves too high", f"{told.moves_at_least} > {len(moved)}"
+                yield f"miscounted disks {name}", f"{says} reported, {so} are"
+        if report.moves_at_least > len(moved):
+            yield "bound on disk moves too high", f"{report.moves_at_least} > {len(moved)}"
         for p, n in moved:
             if not world.alive[n]:
                 yield "moved inside a node that is down", f"partition {p}, node {n}"

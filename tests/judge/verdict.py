@@ -379,7 +379,7 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     if hard == 0:
         yield from (Finding("goals met too full", told) for told in too_full(world, after, result))
     yield from (
-        Finding("leader targets without room", told) for told in leads_without_room(world, result)
+        Finding("leader targets without room", text) for text in leads_without_room(world, result)
     )
     if world.case.goals.get("floor") is not None:
         yield from (Finding("floor", told) for told in too_empty(world, after, result))

@@ -571,8 +571,8 @@ def test_a_node_that_stays_excluded_is_why_replicas_have_none(public):
         "cluster.routing.allocation.exclude._name: opensearch-cluster-data-nodes-0" in answer.text
     )
     assert "the mean is what the 1 node that takes replicas would carry" in answer.text
-    told = case.run("solve", *TEXTS, "settings.json", "--explain", "logs-2024.05.01/0")
-    assert "has no node: 1 node: accepts no replicas; 1 node: spread node 1" in told.text
+    shown = case.run("solve", *TEXTS, "settings.json", "--explain", "logs-2024.05.01/0")
+    assert "has no node: 1 node: accepts no replicas; 1 node: spread node 1" in shown.text
     answer, commands = ordered(case, files=(*TEXTS, "settings_after.json"))
     assert answer.code == 0 and targets(commands) == {"opensearch-cluster-data-nodes-0"}
     assert [kind for kind, _ in commands] == ["allocate_replica"] * 9

@@ -327,11 +327,11 @@ def test_a_queue_is_named_after_its_request(public):
 def test_queues_that_lost_a_member_are_counted_and_get_it_back(public):
     case = public("rabbitmq/members-lost-by-a-forced-stop")
     files = ("queues.json", "status.json")
-    told = "7 queues with fewer than three members, which cannot lose any: --replicas /=3"
-    assert told in case.run("check", *files).text
+    note = "7 queues with fewer than three members, which cannot lose any: --replicas /=3"
+    assert note in case.run("check", *files).text
     answer = case.run("solve", *files, "--replicas", "/=3", "-o", "out.json")
     assert answer.code == 0
     rows = json.loads(case.written("out.json"))
     assert {len(row["members"]) for row in rows} == {3}
     assert max(Counter(row["leader"] for row in rows).values()) == 4
-    assert told not in case.run("check", str(case.folder / "out.json"), "status.json").text
+    assert note not in case.run("check", str(case.folder / "out.json"), "status.json").text
