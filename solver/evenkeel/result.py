@@ -1,6 +1,5 @@
 """The result of a solve: its placement, violations, moves and distance to the bounds."""
 
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -111,55 +110,7 @@ class Proven:
         return f"{self.name} {value} (at least {least} by {self.reason}; gap {gap})"
 
 
-class Judged(typing.Protocol):
-    """What is known of a result before it is held against its bounds."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """What was solved."""
-
-    @property
-    def goals(self) -> Goals | Cost:
-        """What was asked for."""
-
-    @property
-    def placement(self) -> Placement:
-        """Where replicas should be."""
-
-    @property
-    def bounds(self) -> Bounds:
-        """What is proven of its placements."""
-
-    @property
-    def audit(self) -> Audit:
-        """What the placement breaks."""
-
-    @property
-    def comparison(self) -> Comparison:
-        """What changes."""
-
-    @property
-    def levelness(self) -> Levelness:
-        """How loads lie on nodes."""
-
-    @property
-    def goals_reached(self) -> bool:
-        """Whether all goals are met."""
-
-    @property
-    def goals_asked(self) -> bool:
-        """Whether they bind."""
-
-    @property
-    def cost(self) -> CostParts | None:
-        """What the placement costs, if a cost was minimised."""
-
-    @property
-    def leader_bound(self) -> LeaderBound | None:
-        """Proof of the fewest leader changes, where there is one."""
-
-
-def gap_of(result: Judged) -> Gap:
+def gap_of(result: "Result") -> Gap:
     """Work out how far from the proven bounds a result is."""
     bounds, levelness = result.bounds, result.levelness
     above = np.inf
@@ -182,7 +133,7 @@ def gap_of(result: Judged) -> Gap:
     )
 
 
-def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
+def proven_of(result: "Result", gap: Gap) -> Iterator[Proven]:
     """Yield what a result that breaks no hard rule has reached beside what is proven."""
     bounds, levelness = result.bounds, result.levelness
     if result.cost is not None and bounds.cost is not None and gap.cost is not None:
@@ -214,14 +165,14 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
         yield Proven("leaders", most, bounds.leaders, gap.leaders, bounds.leaders_term)
 
 
-def _leader_gap(result: Judged) -> float | None:
+def _leader_gap(result: "Result") -> float | None:
     """Return by what share leader changes are above the fewest; None if these are not known."""
     if result.leader_bound is None:
         return None
     return _over(result.comparison.leader_changes, result.leader_bound.changes)
 
 
-def _below_floor(result: Judged) -> NDArray[np.float64]:
+def _below_floor(result: "Result") -> NDArray[np.float64]:
     """Return the part of its floor that each node lacks, (N, D)."""
     floor = result.bounds.floor
     lacks = np.maximum(floor - result.levelness.loads, 0.0)

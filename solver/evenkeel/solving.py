@@ -134,13 +134,13 @@ def solve(
         run = run_checked(chosen, request)
         decided = run.request  # with narrower goals where they were not worth moving for
         run = replace(run, request=replace(decided, cluster=cluster, proven=decided.bounds))
-        return _measured(chosen, run, clock, goals_given=goals is not None)
+        return measured(chosen, run, clock, goals_given=goals is not None)
 
 
-def _measured(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
+def measured(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
     """Audit, measure and judge what a method has answered."""
-    request, placement = run.request, run.placement
-    cluster = request.cluster
+    request, outcome = run.request, run.outcome
+    cluster, placement = request.cluster, run.placement
     clock.add(run.timings)
     found = Found(
         audit(cluster, placement) if run.audit is None else run.audit,
@@ -149,15 +149,6 @@ def _measured(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given
         request.bounds,
     )
     clock.lap("audit")
-    return judged(chosen, run, found, clock, goals_given=goals_given)
-
-
-def judged(
-    chosen: Method, run: MethodRun, found: Found, clock: "Stopwatch", *, goals_given: bool
-) -> Result:
-    """Judge what was measured of an answer, and hand it out."""
-    request, outcome = run.request, run.outcome
-    cluster, placement = request.cluster, run.placement
     judgement = verdict(chosen, request, outcome, found, goals_given=goals_given)
     if cluster.disks is not None:
         goal = getattr(request.goals, "disks", None)

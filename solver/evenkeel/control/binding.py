@@ -5,7 +5,7 @@ their replicas can still be identified and placed again; ``with_vanished`` retur
 includes these nodes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from evenkeel.control.store import Record
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
-from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.arrays import read_only
 
 
@@ -82,9 +81,7 @@ class Bound:
         """The assignment without the replicas on nodes that have vanished."""
         if not self.vanished:
             return self.assignment
-        full = self.assignment
-        node = np.where(full.node < self.nodes, full.node, -1).astype(np.int32)
-        return Assignment.of_rows(len(full), full.owner, node, full.state)
+        return self.assignment.kept(self.assignment.node < self.nodes)
 
 
 def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
@@ -92,29 +89,23 @@ def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
     partitions = cluster.partitions.names
     swapped = successors(cluster.nodes)
     if record is None:
-        fresh = np.ones(len(partitions), np.bool_)
-        rows = _no_rows()
-        known = ~fresh
+        none = np.zeros(0, np.int32)
+        found = Assignment.of_rows(len(partitions), none, none, none.astype(np.uint8))
+        known = np.zeros(len(partitions), np.bool_)
         vanished: tuple[str, ...] = ()
     else:
         number, vanished = _numbers(record.nodes, cluster.nodes.names, record.assignment.node)
         same_rows = same_names(record.partitions, partitions)
         if number is None and swapped is None and same_rows and record.known.all():
             return Bound(record.assignment, record.known, len(cluster.nodes))
-        rows, known, fresh = _renumbered(record, partitions, number, same_rows)
-    if adopt and fresh.any():
+        found, known = _renumbered(record, partitions, number, same_rows)
+    if adopt and not known.all():
         placed = Assignment.of_placement(cluster.placement)
-        adopted = fresh[placed.owner]
-        rows = (
-            np.concatenate([rows[0], placed.owner[adopted]]),
-            np.concatenate([rows[1], placed.node[adopted]]),
-            np.concatenate([rows[2], placed.state[adopted]]),
-        )
-        known = known | (fresh & (np.diff(placed.first) > 0))
+        found = found.joined(placed.kept(~known[placed.owner]))
+        known = known | (np.diff(placed.first) > 0)
     if swapped is not None:
-        rows = _swapped(rows, swapped)
-    assignment = Assignment.of_rows(len(partitions), *rows)
-    return Bound(assignment, read_only(known), len(cluster.nodes), vanished)
+        found = _swapped(found, swapped)
+    return Bound(found, read_only(known), len(cluster.nodes), vanished)
 
 
 def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
@@ -130,26 +121,19 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
     if not vanished:
         return cluster
     count, nodes, topology = len(vanished), cluster.nodes, cluster.topology
-    no = np.zeros(count, np.bool_)
     none = np.full(count, -1, np.int32)
-    nothing = np.zeros(count)
-    room = np.zeros((count, nodes.capacity.shape[1]))
+    filled = {"gone": True, "since": np.nan, "max_replicas": -1, "stands_for": -1}
+    columns: dict[str, Any] = {
+        one.name: _joined(column, np.full((count, *column.shape[1:]), filled.get(one.name, 0)))
+        for one in fields(nodes)
+        if isinstance(column := getattr(nodes, one.name), np.ndarray)
+    }
     names = [*nodes.names, *vanished]
-    more = Nodes(
+    more = replace(
+        nodes,
+        **columns,
         names=Names(names, len(names), ""),
-        capacity=_joined(nodes.capacity, room),
-        watermark=_joined(nodes.watermark, room),
-        alive=_joined(nodes.alive, no),
-        accepts=_joined(nodes.accepts, no),
-        keeps=_joined(nodes.keeps, no),
-        leads=_joined(nodes.leads, no),
-        gone=_joined(nodes.gone, ~no),
-        since=_joined(nodes.since, np.full(count, np.nan)),
-        weight=_joined(nodes.weight, nothing),
-        lead_weight=_joined(nodes.lead_weight, nothing),
-        max_replicas=_joined(nodes.max_replicas, none),
-        stands_for=_joined(nodes.stands_for, none),
-        tags={tag: _joined(mask, no) for tag, mask in nodes.tags.items()},
+        tags={tag: _joined(mask, none >= 0) for tag, mask in nodes.tags.items()},
         attributes={
             name: (_joined(codes, none), meaning)
             for name, (codes, meaning) in nodes.attributes.items()
@@ -173,14 +157,6 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
     return replace(cluster, nodes=more, topology=wider_topology)
 
 
-Rows = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]
-"""Partition, node and state of each replica."""
-
-
-def _no_rows() -> Rows:
-    return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
-
-
 def _numbers(
     recorded: Names, names: Names, used: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
@@ -197,32 +173,30 @@ def _numbers(
 
 def _renumbered(
     record: Record, partitions: Names, number: NDArray[np.int32] | None, same_rows: bool
-) -> tuple[Rows, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Replicas in new numbers; which partitions are known, and which are new."""
-    old = record.assignment
+) -> tuple[Assignment, NDArray[np.bool_]]:
+    """Replicas in new numbers, and which partitions are known."""
+    old, known = record.assignment, record.known
     node = old.node if number is None else number[old.node]
     if same_rows:
-        return (old.owner, node, old.state), record.known, ~record.known
+        return Assignment.of_rows(len(partitions), old.owner, node, old.state), known
     row = numbers(partitions, record.partitions)
     known = np.zeros(len(partitions), np.bool_)
     known[row[(row >= 0) & record.known]] = True
     owner = row[old.owner] if len(row) else old.owner
     stays = owner >= 0
-    return (owner[stays], node[stays], old.state[stays]), known, ~known
+    return Assignment.of_rows(len(partitions), owner[stays], node[stays], old.state[stays]), known
 
 
-def _swapped(rows: Rows, successor: NDArray[np.int32]) -> Rows:
+def _swapped(found: Assignment, successor: NDArray[np.int32]) -> Assignment:
     """Let successors hold what those held for whom they stand, each partition once."""
-    owner, node, state = rows
+    owner, node = found.owner, found.node.copy()
     inside = node < len(successor)
-    node = node.copy()
     node[inside] = successor[node[inside]]
-    order = np.lexsort((state, node, owner))
-    again = np.zeros(len(order), np.bool_)
+    order = np.lexsort((found.state, node, owner))
     a, b = order[:-1], order[1:]
-    again[1:] = (owner[a] == owner[b]) & (node[a] == node[b])
-    memoize = np.sort(order[~again])
-    return owner[memoize], node[memoize], state[memoize]
+    again = (owner[a] == owner[b]) & (node[a] == node[b])
+    node[b[again]] = -1
+    return Assignment.of_rows(len(found), owner, node, found.state)
 
 
 def _joined(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:

@@ -20,11 +20,25 @@ from evenkeel.control.engines.engine import (
     FailureKind,
     Scope,
     Task,
-    answered,
 )
 from evenkeel.control.metrics import Metrics, log_event
 
 logger = logging.getLogger("evenkeel.control")
+
+
+def calculated(engine: Engine, task: Task, elapsed: Callable[[], float]) -> tuple[Answer, float]:
+    """Return the answer of an engine and the seconds that it took; any error is a failure."""
+    began = elapsed()
+    log_event("calculating", logging.DEBUG, scope=task.scope.value)
+    try:
+        answer = engine(task)
+        if not isinstance(answer, Answer):
+            raise TypeError(f"an engine returns an Answer, not {type(answer).__name__}")
+    except (Cancelled, CalculationFailed):
+        raise
+    except Exception as error:  # a worker must outlive its jobs
+        raise CalculationFailed(FailureKind.UNKNOWN_FAILURE, f"{error!r}.") from error
+    return answer, elapsed() - began
 
 
 @dataclass(eq=False)
@@ -87,18 +101,12 @@ class Job:
         """Run the engine; never raises."""
         if self.stopped.is_set():
             return
-        began = self.elapsed()
-        log_event("calculating", logging.DEBUG, scope=self.scope.value)
         try:
-            self.answer = answered(self.engine, self.task)
+            self.answer, self.seconds = calculated(self.engine, self.task, self.elapsed)
         except Cancelled:
             self.stopped.set()
         except CalculationFailed as failure:
             self.failure = failure
-        except Exception as error:  # a worker must outlive its jobs
-            self.failure = CalculationFailed(FailureKind.UNKNOWN_FAILURE, f"{error!r}.")
-            self.failure.__cause__ = error
-        self.seconds = self.elapsed() - began
 
     def deliver(self) -> None:
         """Hand over what came of it, unless that was done before."""
@@ -339,22 +347,14 @@ class Calculator:
 
     def calculate(self, task: Task, failures: list[CalculationFailed]) -> Answer | None:
         """Calculate."""
-        began = self.elapsed()
-        log_event("calculating", logging.DEBUG, scope=task.scope.value)
         try:
-            answer = answered(self.engine, task)
+            answer, seconds = calculated(self.engine, task, self.elapsed)
         except CalculationFailed as failure:
             note(failure, failures, self.metrics)
             if failure.kind in REACH_THE_CALLER:
                 raise
             return None
-        except Cancelled:
-            raise
-        except Exception as error:
-            unknown = CalculationFailed(FailureKind.UNKNOWN_FAILURE, f"{error!r}.")
-            note(unknown, failures, self.metrics)
-            raise unknown from error
-        self.metrics.calculated(task.scope, self.elapsed() - began, answer.placed, answer.unplaced)
+        self.metrics.calculated(task.scope, seconds, answer.placed, answer.unplaced)
         return answer
 
 

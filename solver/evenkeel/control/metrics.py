@@ -91,11 +91,10 @@ def covered(
     if not added:
         return best
     owner, node_added, state_added = np.array(added, np.int64).T
-    return Assignment.of_rows(
-        len(best),
-        np.concatenate([best.owner, owner.astype(np.int32)]),
-        np.concatenate([best.node, node_added.astype(np.int32)]),
-        np.concatenate([best.state, state_added.astype(np.uint8)]),
+    return best.joined(
+        Assignment.of_rows(
+            len(best), owner, node_added.astype(np.int32), state_added.astype(np.uint8)
+        )
     )
 
 
@@ -115,29 +114,20 @@ def only(assignment: Assignment, rows: NDArray[np.bool_]) -> Assignment:
     >>> only(one, np.array([False, True])).first.tolist()
     [0, 0, 1]
     """
-    stays = rows[assignment.owner]
-    if stays.all():
-        return assignment
-    node = np.where(stays, assignment.node, -1).astype(np.int32)
-    return Assignment.of_rows(len(assignment), assignment.owner, node, assignment.state)
+    return assignment.kept(rows[assignment.owner])
 
 
 logger = logging.getLogger("evenkeel.control")
 log_event = partial(logs.log_event, logger)
 """Log what happened in a pipeline: a word, and values by name."""
 
-COUNTER = {
-    Scope.GLOBAL: "global_baseline_calc_counter",
-    Scope.PARTIAL: "partial_rebalance_counter",
-    Scope.EMERGENCY: "emergency_rebalance_counter",
-    Scope.OVERWRITE: "rebalance_overwrite_counter",
+CALCULATIONS = {
+    Scope.GLOBAL: "global_baseline_calc",
+    Scope.PARTIAL: "partial_rebalance",
+    Scope.EMERGENCY: "emergency_rebalance",
+    Scope.OVERWRITE: "rebalance_overwrite",
 }
-GAUGE = {
-    Scope.GLOBAL: "global_baseline_calc_latency_gauge",
-    Scope.PARTIAL: "partial_rebalance_latency_gauge",
-    Scope.EMERGENCY: "emergency_rebalance_latency_gauge",
-    Scope.OVERWRITE: "rebalance_overwrite_latency_gauge",
-}
+"""How the counter and the gauge of calculations begin."""
 
 
 @dataclass
@@ -188,8 +178,8 @@ class Metrics:
 
     def calculated(self, scope: Scope, seconds: float, placed: int, unplaced: int) -> None:
         """Note a calculation that has a result."""
-        self.count(COUNTER[scope])
-        self.set_gauge(GAUGE[scope], seconds)
+        self.count(f"{CALCULATIONS[scope]}_counter")
+        self.set_gauge(f"{CALCULATIONS[scope]}_latency_gauge", seconds)
         log_event(
             "calculated", scope=scope.value, seconds=seconds, placed=placed, unplaced=unplaced
         )  # fmt: skip

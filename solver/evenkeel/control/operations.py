@@ -151,12 +151,8 @@ def with_shadows(assignment: Assignment, nodes: Nodes, one_leads: NDArray[np.boo
         return assignment
     shadow = np.full(len(nodes), -1, np.int32)
     shadow[nodes.stands_for[coming]] = coming
-    node = shadow[assignment.node]
     second = (assignment.state == TOP) & one_leads[assignment.owner]
     state = np.where(second, np.uint8(TOP + 1), assignment.state)
-    return Assignment.of_rows(
-        len(assignment),
-        np.concatenate([assignment.owner, assignment.owner]),
-        np.concatenate([assignment.node, node]),
-        np.concatenate([assignment.state, state]).astype(np.uint8),
+    return assignment.joined(
+        Assignment.of_rows(len(assignment), assignment.owner, shadow[assignment.node], state)
     )

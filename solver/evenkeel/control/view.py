@@ -128,16 +128,7 @@ class Views:
         self._absences = Absences()
         self._came: Cluster | None = None
         self._last: View | None = None
-        self._delay = self._last_delay = delay
-
-    @property
-    def delay(self) -> Delay:
-        """The delay windows."""
-        return self._delay
-
-    @delay.setter
-    def delay(self, delay: Delay) -> None:
-        self._delay = delay
+        self.delay = self._last_delay = delay
 
     def observe(self, cluster: Cluster, now: float) -> View:
         """Look at a snapshot."""
@@ -148,7 +139,7 @@ class Views:
         if last is not None:
             cluster = _with_names_of(last.given, cluster)
         nodes = cluster.nodes
-        ends = window_ends(nodes, self._absences.since(nodes, now), self._delay)
+        ends = window_ends(nodes, self._absences.since(nodes, now), self.delay)
         active = active_nodes(nodes, ends, now)
         waited_for = ends[active & ~nodes.alive & (ends > now) & np.isfinite(ends)]
         effective = replace(cluster, nodes=self._with_keeps(nodes, active))
@@ -158,7 +149,7 @@ class Views:
             is_same = is_static_same and same_standing(last.cluster, effective)
             epoch = last.epoch + (not is_same)
             static_epoch = last.static_epoch + (not is_static_same)
-        self._last_delay = self._delay
+        self._last_delay = self.delay
         self._last = View(
             given=cluster,
             cluster=effective,
@@ -171,7 +162,7 @@ class Views:
         return self._last
 
     def _still_holds(self, last: View, now: float) -> bool:
-        return self._last_delay is self._delay and (last.wake_at is None or now < last.wake_at)
+        return self._last_delay is self.delay and (last.wake_at is None or now < last.wake_at)
 
     def _with_keeps(self, nodes: Nodes, active: NDArray[np.bool_]) -> Nodes:
         """The nodes, where exactly the active ones keep; the last ones if these are the same."""

@@ -120,6 +120,20 @@ class Assignment:
             read_only((key >> width).astype(np.uint8)),  # bits above the state are dropped
         )
 
+    def kept(self, which: NDArray[np.bool_]) -> "Assignment":
+        """Return it with some of its replicas only, (K,) bool."""
+        if which.all():
+            return self
+        return Assignment.of_rows(len(self), self.owner[which], self.node[which], self.state[which])
+
+    def joined(self, more: "Assignment") -> "Assignment":
+        """Return it with the replicas of another one of the same partitions beside its own."""
+        owner, node, state = (
+            np.concatenate([getattr(self, name), getattr(more, name)])
+            for name in ("owner", "node", "state")
+        )
+        return Assignment.of_rows(len(self), owner, node, state)
+
     @classmethod
     def of_placement(cls, placement: Placement) -> "Assignment":
         """Read a placement: leaders are in the top state, other replicas in the next one.

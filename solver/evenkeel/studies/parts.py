@@ -15,10 +15,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels, goals_met
 from evenkeel.measure.bounds.even import WHOLE
-from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import rows_alone
@@ -38,9 +36,8 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
-from evenkeel.solving import Stopwatch, judged, solve
+from evenkeel.solving import Stopwatch, measured, solve
 from evenkeel.studies.fan_out import Failure, fan_out
-from evenkeel.verdict import Found
 
 SLACK = 1e-12
 """Part of a limit by which sums in another order may differ; the audit allows ten times that."""
@@ -384,7 +381,7 @@ def solve_in_parts(
         found = fan_out(solve_piece, plan, [PROOF, *range(count)], executor, callback)
         clock.lap("parts")
         run = _joined(plan, found)
-        return _judged(run, clock, goals_given=goals is not None)
+        return measured(find("balance"), run, clock, goals_given=goals is not None)
 
 
 def parts_of(cluster: Cluster) -> int:
@@ -444,20 +441,6 @@ def _outcome(plan: Split, pieces: Sequence[Piece | Bounds | Failure | None]) -> 
         node=node, leader=leader, stop_reason="interrupted" if is_cut_short else "tolerance",
         work=work, warnings=tuple(warnings),
     )  # fmt: skip
-
-
-def _judged(run: MethodRun, clock: Stopwatch, *, goals_given: bool) -> Result:
-    """Measure and judge what came of the whole."""
-    cluster, placement = run.request.cluster, run.placement
-    clock.add(run.timings)
-    found = Found(
-        audit(cluster, placement) if run.audit is None else run.audit,
-        levelness(cluster, placement),
-        compare(cluster, cluster.placement, placement),
-        run.request.bounds,
-    )
-    clock.lap("audit")
-    return judged(find("balance"), run, found, clock, goals_given=goals_given)
 
 
 Entry = TypeVar("Entry", bound=np.generic)

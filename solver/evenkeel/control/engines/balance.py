@@ -216,9 +216,7 @@ def _overwrite(engine: BalanceEngine, task: Task) -> Answer:
     short = active < needed
     if not short.any():
         return Answer(current)
-    living = Assignment.of_rows(
-        len(current), current.owner[lives], current.node[lives], current.state[lives]
-    )
+    living = current.kept(lives)
     serving = replace(nodes, accepts=read_only(nodes.may_receive), keeps=read_only(serves))
     cluster = replace(cluster, nodes=serving)
     wanted = np.maximum(active, needed).astype(np.int32)
@@ -478,20 +476,14 @@ def _answer(model: _Model, after: Placement, outcome: Outcome) -> Answer:
 
 def _joined(current: Assignment, living: Assignment, short: NDArray[np.bool_]) -> Assignment:
     """Give the ``short`` partitions what ``living`` has more; among them, those that live lead."""
-    ours = short[living.owner]
-    owner, node, state = living.owner[ours], living.node[ours], living.state[ours]
-    nodes = 1 + int(max(current.node.max(initial=0), node.max(initial=0)))
+    ours = living.kept(short[living.owner])
+    nodes = 1 + int(max(current.node.max(initial=0), ours.node.max(initial=0)))
     key = current.owner.astype(np.int64) * nodes + current.node
-    kept = ~np.isin(key, owner.astype(np.int64) * nodes + node)
+    kept = ~np.isin(key, ours.owner.astype(np.int64) * nodes + ours.node)
     led = np.zeros(len(current), bool)
-    led[owner[state == TOP]] = True
+    led[ours.owner[ours.state == TOP]] = True
     demoted = np.maximum(current.state, led[current.owner]).astype(np.uint8)
-    return Assignment.of_rows(
-        len(current),
-        np.concatenate([current.owner[kept], owner]),
-        np.concatenate([current.node[kept], node]),
-        np.concatenate([demoted[kept], state]),
-    )
+    return replace(current, state=demoted).kept(kept).joined(ours)
 
 
 def leaves_room(cluster: Cluster, before: Placement, after: Placement) -> bool:
@@ -527,12 +519,8 @@ def with_pinned(cluster: Cluster, current: Assignment) -> Assignment:
     at = at[~np.isin(_pairs(cluster, own.owner[at], own.node[at]), listed)]
     if len(at) == 0:
         return current
-    return Assignment.of_rows(
-        len(current),
-        np.concatenate([current.owner, own.owner[at]]),
-        np.concatenate([current.node, own.node[at]]),
-        np.concatenate([current.state, np.full(len(at), TOP + 1, np.uint8)]),
-    )
+    state = np.full(len(at), TOP + 1, np.uint8)
+    return current.joined(Assignment.of_rows(len(current), own.owner[at], own.node[at], state))
 
 
 def pinned_flags(cluster: Cluster, start: Placement) -> NDArray[np.uint16]:

@@ -187,14 +187,6 @@ Engine = Callable[[Task], Answer]
 state, its method ``one_leads`` takes a cluster and returns (P,) bool."""
 
 
-def answered(engine: Engine, task: Task) -> Answer:
-    """Let an engine calculate, and see that it has."""
-    answer = engine(task)
-    if not isinstance(answer, Answer):
-        raise TypeError(f"an engine returns an Answer, not {type(answer).__name__}")
-    return answer
-
-
 def alike(one: Assignment, other: Assignment, *, states: bool = True) -> NDArray[np.bool_]:
     """Return which replicas of an assignment another one has on the same node."""
     # most rows are the same in both, which one pass over them shows; the others are looked up

@@ -117,11 +117,4 @@ def _with_unknown(found: Assignment, task: Task) -> Assignment:
     unknown = np.diff(baseline.first) == 0
     unknown &= np.diff(found.first) == 0
     kept = unknown[current.owner]
-    if not kept.any():
-        return found
-    return Assignment.of_rows(
-        len(found),
-        np.concatenate([found.owner, current.owner[kept]]),
-        np.concatenate([found.node, current.node[kept]]),
-        np.concatenate([found.state, current.state[kept]]),
-    )
+    return found.joined(current.kept(kept)) if kept.any() else found
