@@ -134,10 +134,10 @@ def solve(
         run = run_checked(chosen, request)
         decided = run.request  # with narrower goals where they were not worth moving for
         run = replace(run, request=replace(decided, cluster=cluster, proven=decided.bounds))
-        return measured(chosen, run, clock, goals_given=goals is not None)
+        return judged(chosen, run, clock, goals_given=goals is not None)
 
 
-def measured(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
+def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
     """Audit, measure and judge what a method has answered."""
     request, outcome = run.request, run.outcome
     cluster, placement = request.cluster, run.placement

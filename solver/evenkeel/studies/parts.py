@@ -36,7 +36,7 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
-from evenkeel.solving import Stopwatch, measured, solve
+from evenkeel.solving import Stopwatch, judged, solve
 from evenkeel.studies.fan_out import Failure, fan_out
 
 SLACK = 1e-12
@@ -381,7 +381,7 @@ def solve_in_parts(
         found = fan_out(solve_piece, plan, [PROOF, *range(count)], executor, callback)
         clock.lap("parts")
         run = _joined(plan, found)
-        return measured(find("balance"), run, clock, goals_given=goals is not None)
+        return judged(find("balance"), run, clock, goals_given=goals is not None)
 
 
 def parts_of(cluster: Cluster) -> int:
