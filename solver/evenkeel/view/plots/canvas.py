@@ -153,12 +153,25 @@ def _across(wide: list[float], columns: int) -> float:
     return sum(max(wide[a:b]) for a, b in pairwise(ends))
 
 
-def titled(ax: "Axes", title: str) -> None:
-    """Write a title above the axes and above their legend."""
+def floor_line(
+    ax: "Axes", value: float, label: str = "proven floor", *, across: bool = True
+) -> None:
+    """Draw a bound that is proven."""
+    draw = ax.axhline if across else ax.axvline
+    draw(
+        value, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.1 if across else 1.3,
+        label=label,
+    )  # fmt: skip
+
+
+def finished(ax: "Axes", title: str) -> "Axes":
+    """Return axes with their legend, and with a title above it."""
+    legend(ax)
     if not title:
-        return
+        return ax
     found = ax.get_legend()
     entries = 0 if found is None else len(found.get_texts())
     columns = 1 if found is None else max(1, found._ncols)  # type: ignore[attr-defined]
     rows = -(-entries // columns)
     ax.set_title(plain(title), loc="left", fontsize="medium", pad=6.0 + LEGEND_ROW * rows)
+    return ax

@@ -1,6 +1,5 @@
 """Plots of nodes: utilisation and leaders, by node or by domain."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from evenkeel.model.topology import NODE_TIER
 from evenkeel.view.plots.canvas import (
     AFTER,
     BEFORE,
-    BOUND,
     FAINT,
     INK,
     RAMP,
     canvas,
     cased,
-    legend,
+    finished,
+    floor_line,
     named,
-    titled,
 )
 
 if TYPE_CHECKING:
@@ -80,22 +78,19 @@ def utilisation(
     cluster = result.cluster
     d = dimension_at(cluster, dimension)
     ax = canvas(ax)
-    alive = result.levelness.alive
-    before = _drawable(100.0 * result.levelness_before.table[alive, d])
-    after = _drawable(100.0 * result.levelness.table[alive, d])
-    _before_and_after(ax, _names(cluster, alive), before, after)
+    before, after = (
+        _drawable(100.0 * one.table[result.levelness.alive, d])
+        for one in (result.levelness_before, result.levelness)
+    )
+    _before_and_after(ax, result, before, after)
     floor = 100.0 * float(result.bounds.level[d])
     if np.isfinite(floor):
-        ax.axhline(
-            floor, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.1,
-            label="proven floor",
-        )  # fmt: skip
+        floor_line(ax, floor)
     if max(np.nanmax(before, initial=0.0), np.nanmax(after, initial=0.0)) > NEAR_CAPACITY:
         ax.axhline(100.0, color=FAINT, linewidth=0.9, label="capacity")
+    ax.set_ylim(bottom=0.0)
     ax.set_ylabel(f"{named(cluster.dimensions[d])} (% of capacity)")
-    _finish(ax, alive)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def leaders(
@@ -130,19 +125,16 @@ def leaders(
     'leaders on the node'
     """
     ax = canvas(ax)
-    alive = result.levelness.alive
-    before = result.levelness_before.leaders[alive].astype(np.float64)
-    after = result.levelness.leaders[alive].astype(np.float64)
-    _before_and_after(ax, _names(result.cluster, alive), before, after)
+    before, after = (
+        one.leaders[result.levelness.alive].astype(np.float64)
+        for one in (result.levelness_before, result.levelness)
+    )
+    _before_and_after(ax, result, before, after)
     if result.bounds.leaders:
-        ax.axhline(
-            result.bounds.leaders, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.1,
-            label="proven floor",
-        )  # fmt: skip
+        floor_line(ax, result.bounds.leaders)
+    ax.set_ylim(bottom=0.0)
     ax.set_ylabel("leaders on the node")
-    _finish(ax, alive)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def dimension_at(cluster: Cluster, dimension: str | int) -> int:
@@ -162,15 +154,16 @@ def _drawable(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _names(cluster: Cluster, alive: NDArray[np.bool_]) -> list[str]:
-    return [cluster.nodes.names[int(n)] for n in np.flatnonzero(alive)]
-
-
 def _before_and_after(
-    ax: "Axes", names: Sequence[str], before: NDArray[np.float64], after: NDArray[np.float64]
+    ax: "Axes", result: Any, before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> None:
-    """Draw a pair of bars for each node, or two sorted curves where there are many."""
-    if len(names) > MOST_BARS:
+    """Draw a pair of bars for each live node, or two sorted curves where there are many."""
+    alive = result.levelness.alive
+    names = [result.cluster.nodes.names[int(n)] for n in np.flatnonzero(alive)]
+    dead, many = len(alive) - len(names), len(names) > MOST_BARS
+    caption = "nodes alive, each curve from the fullest" if many else "node"
+    ax.set_xlabel(f"{caption} ({dead:,} dead, not shown)" if dead else caption)
+    if many:
         place = np.arange(1, len(names) + 1)
         for values, label, look in ((before, "before", BEFORE), (after, "after", AFTER)):
             ax.plot(
@@ -195,16 +188,6 @@ def _before_and_after(
         at, shown, fontsize="small", rotation=45 if crowded else 0, rotation_mode="anchor",
         ha="right" if crowded else "center",
     )  # fmt: skip
-
-
-def _finish(ax: "Axes", alive: NDArray[np.bool_]) -> None:
-    """Begin the scale at nothing, and say under the axis which nodes it shows."""
-    ax.set_ylim(bottom=0.0)
-    many = int(alive.sum()) > MOST_BARS
-    dead = len(alive) - int(alive.sum())
-    caption = "nodes alive, each curve from the fullest" if many else "node"
-    ax.set_xlabel(f"{caption} ({dead:,} dead, not shown)" if dead else caption)
-    legend(ax)
 
 
 MOST_FIGURES = 160
@@ -308,8 +291,7 @@ def heat_map(
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label(f"{named(cluster.dimensions[d])} (% of capacity)")
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def level_at(cluster: Cluster, domains: str | None) -> int:

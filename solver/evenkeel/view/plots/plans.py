@@ -15,10 +15,10 @@ from evenkeel.view.plots.canvas import (
     INK,
     PALE,
     canvas,
-    legend,
+    finished,
+    floor_line,
     named,
     scale_to_nothing,
-    titled,
 )
 
 if TYPE_CHECKING:
@@ -71,10 +71,7 @@ def gantt(plan: Plan, ax: "Axes | None" = None, *, title: str = "") -> "Axes":
     ):  # fmt: skip
         _bars(ax, plan, nodes, copies, which, label=label, colour=style.colour, hatch=style.hatch)
     if len(copies):
-        ax.axvline(
-            plan.bound.seconds, color=BOUND.colour, linestyle=BOUND.line, linewidth=1.3,
-            label=f"at least, by {plan.bound.term}",
-        )  # fmt: skip
+        floor_line(ax, plan.bound.seconds, f"at least, by {plan.bound.term}", across=False)
     names = plan.cluster.nodes.names
     ax.set_yticks(range(len(nodes)), [named(names[n]) for n in nodes.tolist()])
     ax.set_ylim(max(len(nodes), 1) - 0.5, -0.5)
@@ -82,9 +79,7 @@ def gantt(plan: Plan, ax: "Axes | None" = None, *, title: str = "") -> "Axes":
     ax.set_xlabel("time (s)" if plan.throttle.paces else "time (s; a copy counts as 1 s)")
     more = len(np.unique(steps.target[copies])) - len(nodes)
     ax.set_ylabel("to node" + (f" (and {more:,} more)" if more > 0 else ""))
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def _rows(plan: Plan, copies: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -216,9 +211,7 @@ def frontier(
     ax.set_xlabel("moves")
     ax.set_ylabel("fullest node above the fair share (%)")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def proven(found: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

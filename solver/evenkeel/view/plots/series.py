@@ -16,13 +16,12 @@ from evenkeel.view.plots.canvas import (
     PALE,
     canvas,
     cased,
-    legend,
+    finished,
     letters_across,
     named,
     plain,
     scale_to_nothing,
     style,
-    titled,
 )
 
 if TYPE_CHECKING:
@@ -91,9 +90,7 @@ def ranges(
     ax.margins(x=0.12)
     ax.set_xlabel(plain(what))
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def bars(
@@ -158,9 +155,7 @@ def bars(
     ax.tick_params(axis="x", length=0)
     ax.set_ylabel(plain(what))
     ax.margins(y=0.08)
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 UNITS = (
@@ -262,9 +257,7 @@ def evenness(
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel(plain(what))
     _mark(ax, events, _clock(ax, times))
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def compared(
@@ -332,9 +325,7 @@ def compared(
         ax.yaxis.set_major_formatter("{x:,.0f}")
     ax.margins(x=0.01)
     _mark(ax, events, unit)
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def course(
@@ -513,9 +504,7 @@ def trace(
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     if figure == "moves":
         ax.yaxis.set_major_formatter("{x:,.0f}")
-    legend(ax)
-    titled(ax, title)
-    return ax
+    return finished(ax, title)
 
 
 def _runs(at: Sequence[int]) -> list[tuple[int, int]]:
