@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 Commands = Any
 """What ``add_subparsers`` returns; argparse keeps its type to itself."""
 
+NODES = (
+    "by name or pattern, or those of an expression such as zone=a or +ssd; may be given several "
+    "times"
+)
+
 LIMITS = {
     "moves": (int, "N", "most moves in all"),
     "bytes": (str, "N|3TB", "most data moved, in the unit of the bytes dimension, or with a unit"),
@@ -131,6 +136,231 @@ class Parser(argparse.ArgumentParser):
         whole = "\n\n".join([*parts, rest])
         return "\n".join([whole, *(f"{sentence()}\n" for sentence in self.endings)])
 
+    def add_files(self, what: str = "a cluster") -> None:
+        """Add the files to read, and their format."""
+        self.add_argument(
+            "files", nargs="+", metavar="FILE",
+            help=f"{what}, in one file or several; - for the standard input",
+        )  # fmt: skip
+        self.add_argument(
+            "--format", metavar="FORMAT",
+            help="format of the files, one of those below; found from their content by default",
+        )  # fmt: skip
+        self.add_argument(
+            "--now", metavar="TIME", type=moment,
+            help="when the files were printed, such as 2026-01-31T12:00:00Z, for systems that wait "
+            "for what is down (Longhorn, Helix)",
+        )  # fmt: skip
+        self.add_argument(
+            "--loads", action="append", default=[], metavar="[NAME=]FILE",
+            help="loads of partitions measured elsewhere, of a dimension: a saved answer of "
+            "Prometheus to a query, or a table; leader_NAME for what only leaders carry; may be "
+            "given several times",
+        )  # fmt: skip
+        self.add_argument(
+            "--label", action="append", default=[], metavar="WORD=LABEL,...",
+            help="which labels or columns of those name the partition, its group (topic, index, "
+            "...) and the node, such as topic=topic,partition=partition; found by such names by "
+            "default",
+        )  # fmt: skip
+        self.add_argument(
+            "--take", default="last", metavar="HOW",
+            help="of several samples last, mean, max or a percentile, p95 (%(default)s)",
+        )  # fmt: skip
+        self.endings = (*self.endings, list_formats)
+
+    def add_output(self) -> None:
+        """Add the options for verbosity and output format."""
+        self.add_argument(
+            "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
+        )
+        self.add_argument("--json", action="store_true", help="print figures for machines, as JSON")
+        self.add_argument(
+            "--config", metavar="FILE",
+            help="options that hold unless they are given, in TOML; evenkeel.toml, if it is there",
+        )  # fmt: skip
+
+    def add_usual(self, *names: str) -> None:
+        """Add some of the options that mean the same wherever they are."""
+        for name in names:
+            self.add_argument(name, **USUAL[name])
+
+    def add_report(self, what: str) -> None:
+        """Add the file for a page."""
+        self.add_argument(
+            "--report",
+            metavar="OUT",
+            help=f"file for a page about the {what}, .html, to read or print",
+        )
+
+    def add_throttle(self, meaning: str) -> None:
+        """Add limits of what is under way at once."""
+        self.add_argument(
+            "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
+            help=meaning,
+        )  # fmt: skip
+
+    def add_metrics(self) -> None:
+        """Add the option that writes figures for Prometheus."""
+        self.add_argument(
+            "--metrics", metavar="FILE", type=metrics_file,
+            help="file for the figures as OpenMetrics text, such as one that ends in .prom in the "
+            "folder that a node exporter's textfile collector reads; replaced as a whole",
+        )  # fmt: skip
+
+    def add_by_group(self) -> None:
+        """Add the view by group."""
+        self.add_argument(
+            "--by-group", action="store_true",
+            help="list the groups, such as topics, whose replicas or leaders lie least evenly",
+        )  # fmt: skip
+
+    def add_goals(self, goals: "argparse._ArgumentGroup") -> None:
+        """Add the tolerances."""
+        goals.add_argument(
+            "--level", type=level_of, default=NOT_GIVEN, metavar="X|NAME=X,...",
+            help="how far a node may be above the mean, or above the proven floor if that is "
+            "higher: 0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled "
+            "(0.05, with methods that level)",
+        )  # fmt: skip
+        goals.add_argument(
+            "--leaders",
+            type=tolerance_of,
+            default=NOT_GIVEN,
+            metavar="X",
+            help="the same for the number of leaders",
+        )
+        goals.add_argument(
+            "--groups", type=level_of, metavar="X|NAME=X,...",
+            help="how far a node may be above its share of the replicas of a group, such as a "
+            "topic; in whole replicas; of all, or of those by name or pattern: today-*=20%%",
+        )  # fmt: skip
+        goals.add_argument(
+            "--group-leaders", type=level_of, metavar="X|NAME=X,...",
+            help="the same for the leaders of a group, in whole leaders",
+        )  # fmt: skip
+        goals.add_argument(
+            "--min-leaders", action="append", type=number_of("NAME=N", int), metavar="NAME=N",
+            help="least leaders of a group, or of all that match a pattern, on every node that "
+            "takes replicas and may lead; may be given several times",
+        )  # fmt: skip
+        goals.add_argument(
+            "--floor", type=level_of, metavar="X|NAME=X,...",
+            help="how far a node that accepts replicas may be below the mean",
+        )  # fmt: skip
+        goals.add_argument(
+            "--disks", type=tolerance_of, metavar="X",
+            help="how far a disk may be above its share of what its node holds",
+        )  # fmt: skip
+
+    def add_solving(self) -> None:
+        """Add what a solve takes."""
+        solving = self.add_argument_group("solving")
+        solving.add_argument(
+            "--method",
+            default=UNNAMED,
+            metavar="NAME",
+            help="of those below; by default %(default)s, or what is usual for the system",
+        )
+        solving.add_argument("--option", **USUAL["--option"])
+        self.add_goals(solving)
+        solving.add_argument(
+            "--act-above", type=level_of, metavar="X|NAME=X,...",
+            help="move nothing for the goals while every node is within this wider tolerance",
+        )  # fmt: skip
+        solving.add_argument(
+            "--worth", action="append", metavar="GAIN",
+            help="move nothing for the goals where the imbalance would fall by less: 2%% in all, "
+            "0.01%%/move, or 1%%/TB moved; may be given several times",
+        )  # fmt: skip
+        solving.add_argument(
+            "--move-cost", action="append", type=number_of("NAME=X"), metavar="NAME=X",
+            help="moves that one move of a partition, a pattern of them, or a group such as a "
+            "topic counts for: it moves last; may be given several times",
+        )  # fmt: skip
+        solving.add_argument(
+            "--disk-move-cost", type=float, metavar="X",
+            help="price of a move between disks of a node, as a share of that of a move between "
+            "nodes: 0 to 1 (0.01)",
+        )  # fmt: skip
+        solving.add_argument(
+            "--grow", dest="growth", type=factors_of, metavar="X|NAME=X,...",
+            help="decide for larger loads, multiplied by this, all or by dimension: 1.4 or +40%%",
+        )  # fmt: skip
+        solving.add_argument("--time-limit", type=float, metavar="S", help="seconds")
+        solving.add_argument(
+            "--work-limit", type=int, metavar="N", help="candidates to look at; repeats bit for bit"
+        )
+        solving.add_argument("--seed", **USUAL["--seed"])
+        self.add_limits()
+        self.endings = (*self.endings, list_methods)
+
+    def add_limits(self) -> None:
+        """Add what must not be exceeded."""
+        limits = self.add_argument_group("limits, never exceeded")
+        for name, (kind, shown, meaning) in LIMITS.items():
+            limits.add_argument(
+                option_name(name), dest=name, type=kind, metavar=shown, help=meaning
+            )
+        for name, meaning in TIER_LIMITS.items():
+            limits.add_argument(
+                option_name(name), dest=name, type=tier_count_of, action="append", metavar="TIER=N",
+                help=meaning,
+            )  # fmt: skip
+
+    def add_changes(self) -> None:
+        """Add what is to be different from what the files say."""
+        group = self.add_argument_group("changes to the cluster, before anything else")
+        group.add_argument(
+            "--add-nodes", metavar="N|FILE",
+            help="more nodes, empty and up: so many like those there are, where domains have "
+            "fewest; or those of a table, as nodes.csv of the format tables, with the capacities "
+            "of all where it tells none and these are alike",
+        )  # fmt: skip
+        group.add_argument(
+            "--soft", action="append", metavar="TIER",
+            help="let the rules that keep replicas apart by a tier, such as rack, yield where they "
+            "must, as little as they must; may be given several times",
+        )  # fmt: skip
+        for name, meaning in (
+            ("drain", f"nodes that have to give all their replicas away, {NODES}"),
+            (
+                "exclude",
+                "nodes that take no more replicas, and give theirs only for rules and goals, "
+                f"{NODES}",
+            ),
+        ):
+            group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
+        group.add_argument(
+            "--empty-disk", action="append", metavar="DISK",
+            help="disks that all replicas have to leave, such as 1:/data/d2, or *:/data/d2 of all "
+            "nodes; may be given several times",
+        )  # fmt: skip
+        group.add_argument(
+            "--no-lead", "--demote", action="append", metavar="NODE",
+            help=f"nodes that lead nothing where another replica can lead; replicas stay, {NODES}",
+        )  # fmt: skip
+        group.add_argument(
+            "--pin", action="append", metavar="PARTITION",
+            help="partitions whose replicas stay, though leaders may change, by name, or "
+            "group=NAME; may be given several times",
+        )  # fmt: skip
+        group.add_argument(
+            "--spread", action="append", metavar="TIER=N",
+            help="at most N replicas of a partition in one domain of a tier, such as rack=1; may "
+            "be given several times",
+        )  # fmt: skip
+        group.add_argument(
+            "--require", action="append", metavar="[GROUP:]EXPRESSION",
+            help="nodes that replicas have to be on, such as +ssd or zone!=a, of all partitions or "
+            "of some, audit:+ssd, by group, partition or pattern; may be given several times",
+        )  # fmt: skip
+        group.add_argument(
+            "--replicas", action="append", metavar="GROUP=N",
+            help="how many replicas each partition of a group, such as a topic, is to have; may be "
+            "given several times",
+        )  # fmt: skip
+
 
 def add_command(
     commands: Commands, name: str, summary: str, run: Callable[[argparse.Namespace], int]
@@ -141,39 +371,6 @@ def add_command(
     )
     parser.set_defaults(run=run, command=name)
     return parser
-
-
-def add_files(parser: Parser, what: str = "a cluster") -> None:
-    """Add the files to read, and their format."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE",
-        help=f"{what}, in one file or several; - for the standard input",
-    )  # fmt: skip
-    parser.add_argument(
-        "--format", metavar="FORMAT",
-        help="format of the files, one of those below; found from their content by default",
-    )  # fmt: skip
-    parser.add_argument(
-        "--now", metavar="TIME", type=moment,
-        help="when the files were printed, such as 2026-01-31T12:00:00Z, for systems that wait "
-        "for what is down (Longhorn, Helix)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--loads", action="append", default=[], metavar="[NAME=]FILE",
-        help="loads of partitions measured elsewhere, of a dimension: a saved answer of Prometheus "
-        "to a query, or a table; leader_NAME for what only leaders carry; may be given several "
-        "times",
-    )  # fmt: skip
-    parser.add_argument(
-        "--label", action="append", default=[], metavar="WORD=LABEL,...",
-        help="which labels or columns of those name the partition, its group (topic, index, ...) "
-        "and the node, such as topic=topic,partition=partition; found by such names by default",
-    )  # fmt: skip
-    parser.add_argument(
-        "--take", default="last", metavar="HOW",
-        help="of several samples last, mean, max or a percentile, p95 (%(default)s)",
-    )  # fmt: skip
-    parser.endings = (*parser.endings, list_formats)
 
 
 def moment(text: str) -> float:
@@ -191,35 +388,6 @@ def moment(text: str) -> float:
 def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what the files are read with, beside their format."""
     return {} if arguments.now is None else {"now": arguments.now}
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options for verbosity and output format."""
-    parser.add_argument(
-        "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
-    )
-    parser.add_argument("--json", action="store_true", help="print figures for machines, as JSON")
-    parser.add_argument(
-        "--config", metavar="FILE",
-        help="options that hold unless they are given, in TOML; evenkeel.toml, if it is there",
-    )  # fmt: skip
-
-
-def add_metrics(parser: argparse.ArgumentParser) -> None:
-    """Add the option that writes figures for Prometheus."""
-    parser.add_argument(
-        "--metrics", metavar="FILE", type=metrics_file,
-        help="file for the figures as OpenMetrics text, such as one that ends in .prom in the "
-        "folder that a node exporter's textfile collector reads; replaced as a whole",
-    )  # fmt: skip
-
-
-def add_by_group(parser: argparse.ArgumentParser) -> None:
-    """Add the view by group."""
-    parser.add_argument(
-        "--by-group", action="store_true",
-        help="list the groups, such as topics, whose replicas or leaders lie least evenly",
-    )  # fmt: skip
 
 
 def metrics_file(text: str) -> Path:
@@ -259,103 +427,6 @@ OTHER_GOALS = ("leaders", "groups", "group_leaders", "min_leaders", "floor", "di
 """Goals beside the level that solve and check take."""
 
 
-def add_goals(goals: "argparse._ArgumentGroup") -> None:
-    """Add the tolerances."""
-    goals.add_argument(
-        "--level", type=level_of, default=NOT_GIVEN, metavar="X|NAME=X,...",
-        help="how far a node may be above the mean, or above the proven floor if that is higher: "
-        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (0.05, with "
-        "methods that level)",
-    )  # fmt: skip
-    goals.add_argument(
-        "--leaders",
-        type=tolerance_of,
-        default=NOT_GIVEN,
-        metavar="X",
-        help="the same for the number of leaders",
-    )
-    goals.add_argument(
-        "--groups", type=level_of, metavar="X|NAME=X,...",
-        help="how far a node may be above its share of the replicas of a group, such as a topic; "
-        "in whole replicas; of all, or of those by name or pattern: today-*=20%%",
-    )  # fmt: skip
-    goals.add_argument(
-        "--group-leaders", type=level_of, metavar="X|NAME=X,...",
-        help="the same for the leaders of a group, in whole leaders",
-    )  # fmt: skip
-    goals.add_argument(
-        "--min-leaders", action="append", type=least_of, metavar="NAME=N",
-        help="least leaders of a group, or of all that match a pattern, on every node that takes "
-        "replicas and may lead; may be given several times",
-    )  # fmt: skip
-    goals.add_argument(
-        "--floor", type=level_of, metavar="X|NAME=X,...",
-        help="how far a node that accepts replicas may be below the mean",
-    )  # fmt: skip
-    goals.add_argument(
-        "--disks", type=tolerance_of, metavar="X",
-        help="how far a disk may be above its share of what its node holds",
-    )  # fmt: skip
-
-
-def add_solving(parser: Parser) -> None:
-    """Add what a solve takes."""
-    solving = parser.add_argument_group("solving")
-    solving.add_argument(
-        "--method",
-        default=UNNAMED,
-        metavar="NAME",
-        help="of those below; by default %(default)s, or what is usual for the system",
-    )
-    solving.add_argument(
-        "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
-        help="one of the method's own options; may be given several times",
-    )  # fmt: skip
-    add_goals(solving)
-    solving.add_argument(
-        "--act-above", type=level_of, metavar="X|NAME=X,...",
-        help="move nothing for the goals while every node is within this wider tolerance",
-    )  # fmt: skip
-    solving.add_argument(
-        "--worth", action="append", metavar="GAIN",
-        help="move nothing for the goals where the imbalance would fall by less: 2%% in all, "
-        "0.01%%/move, or 1%%/TB moved; may be given several times",
-    )  # fmt: skip
-    solving.add_argument(
-        "--move-cost", action="append", type=move_cost_of, metavar="NAME=X",
-        help="moves that one move of a partition, a pattern of them, or a group such as a topic "
-        "counts for: it moves last; may be given several times",
-    )  # fmt: skip
-    solving.add_argument(
-        "--disk-move-cost", type=float, metavar="X",
-        help="price of a move between disks of a node, as a share of that of a move between nodes: "
-        "0 to 1 (0.01)",
-    )  # fmt: skip
-    solving.add_argument(
-        "--grow", dest="growth", type=factors_of, metavar="X|NAME=X,...",
-        help="decide for larger loads, multiplied by this, all or by dimension: 1.4 or +40%%",
-    )  # fmt: skip
-    solving.add_argument("--time-limit", type=float, metavar="S", help="seconds")
-    solving.add_argument(
-        "--work-limit", type=int, metavar="N", help="candidates to look at; repeats bit for bit"
-    )
-    solving.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
-    add_limits(parser)
-    parser.endings = (*parser.endings, list_methods)
-
-
-def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add what must not be exceeded."""
-    limits = parser.add_argument_group("limits, never exceeded")
-    for name, (kind, shown, meaning) in LIMITS.items():
-        limits.add_argument(option_name(name), dest=name, type=kind, metavar=shown, help=meaning)
-    for name, meaning in TIER_LIMITS.items():
-        limits.add_argument(
-            option_name(name), dest=name, type=tier_count_of, action="append", metavar="TIER=N",
-            help=meaning,
-        )  # fmt: skip
-
-
 def option_name(field: str) -> str:
     """Return how an argument for a field is written.
 
@@ -365,44 +436,41 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
+def named(text: str, form: str, *, first: bool = False) -> tuple[str, str]:
+    """Split a text of the form NAME=VALUE at its last sign, or at the first."""
+    name, equals, value = text.partition("=") if first else text.rpartition("=")
+    if not (equals and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form {form}")
+    return name.strip(), value
+
+
+def number_of(form: str, kind: type[float] = float) -> Callable[[str], tuple[str, float]]:
+    """Return a reader of a name and its number, a whole one if it is of the kind ``int``.
+
+    >>> number_of("NAME=X")("group=hot=5"), number_of("NAME=N", int)("orders*=1")
+    (('group=hot', 5.0), ('orders*', 1))
+    """
+
+    def read(text: str) -> tuple[str, float]:
+        name, value = named(text, form)
+        number = number_or_text(value)
+        if not isinstance(number, int | kind):
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form {form}")
+        return name, kind(number)
+
+    return read
+
+
 def tier_count_of(text: str) -> tuple[str, int]:
     """Read a whole number for a tier.
 
     >>> tier_count_of("zone=20")
     ('zone', 20)
     """
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip() and value.strip().isdecimal()):
+    name, value = named(text, "TIER=N", first=True)
+    if not value.strip().isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form TIER=N")
-    return name.strip(), int(value)
-
-
-def move_cost_of(text: str) -> tuple[str, float]:
-    """Read what a move of some partitions counts for.
-
-    >>> move_cost_of("group=hot=5"), move_cost_of("logs-*=2.5")
-    (('group=hot', 5.0), ('logs-*', 2.5))
-    """
-    name, equals, value = text.rpartition("=")
-    number = number_or_text(value)
-    if not (equals and name.strip()) or isinstance(number, str):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=X")
-    return name.strip(), float(number)
-
-
-def least_of(text: str) -> tuple[str, int]:
-    """Read the least leaders of a group on a node.
-
-    Examples
-    --------
-    >>> least_of("orders*=1")
-    ('orders*', 1)
-    """
-    name, equals, value = text.rpartition("=")
-    number = number_or_text(value)
-    if not (equals and name.strip()) or not isinstance(number, int):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=N")
-    return name.strip(), number
+    return name, int(value)
 
 
 def tolerance_of(text: str) -> float | None:
@@ -447,12 +515,10 @@ def level_of(text: str) -> float | Mapping[str, float | None] | None:
         return tolerance_of(text)
     found: dict[str, float | None] = {}
     for part in text.split(","):
-        name, equals, value = part.rpartition("=")
-        if not (equals and name.strip()):
-            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X")
-        if name.strip() in found:
-            raise argparse.ArgumentTypeError(f"{name.strip()!r} is named twice")
-        found[name.strip()] = tolerance_of(value)
+        name, value = named(part, "NAME=X")
+        if name in found:
+            raise argparse.ArgumentTypeError(f"{name!r} is named twice")
+        found[name] = tolerance_of(value)
     return found
 
 
@@ -462,14 +528,30 @@ def option_of(text: str) -> tuple[str, Any]:
     >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("repaired=true")
     (('scope', 'cluster'), ('most_copied', 0.25), ('repaired', True))
     """
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    name, value = named(text, "NAME=VALUE", first=True)
     try:
         read = json.loads(value)
     except ValueError:
         read = value
-    return name.strip().replace("-", "_"), read
+    return name.replace("-", "_"), read
+
+
+USUAL: Mapping[str, Mapping[str, Any]] = {
+    "--seed": {"type": int, "default": 0, "metavar": "N", "help": "%(default)s by default"},
+    "--to": {
+        "metavar": "FORMAT",
+        "help": "format of OUT; by its suffix, or that of FILE, by default",
+    },
+    "--force": {
+        "action": "store_true",
+        "help": "write OUT even where it is one of the files read",
+    },
+    "--option": {
+        "action": "append", "default": [], "type": option_of, "metavar": "NAME=VALUE",
+        "help": "one of the method's own options; may be given several times",
+    },
+}  # fmt: skip
+"""Options that mean the same wherever they are."""
 
 
 def options_of(arguments: argparse.Namespace) -> "Options | None":
@@ -571,10 +653,8 @@ def throttle_of(text: str) -> tuple[str, Any]:
     >>> throttle_of("window=30m-8h"), throttle_of("every=24h"), throttle_of("recovery-first=yes")
     (('window', (1800.0, 28800.0)), ('every', 86400.0), ('recovery_first', True))
     """
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    name = name.strip().replace("-", "_")
+    name, value = named(text, "NAME=VALUE", first=True)
+    name = name.replace("-", "_")
     if name in ("domain_in", "domain_out"):
         return name, tier_count_of(value)
     if name == "priority":

@@ -24,64 +24,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 """What stands for the standard input where files are read."""
 
-NODES = (
-    "by name or pattern, or those of an expression such as zone=a or +ssd; may be given several "
-    "times"
-)
-
-
-def add_changes(parser: argparse.ArgumentParser) -> None:
-    """Add what is to be different from what the files say."""
-    group = parser.add_argument_group("changes to the cluster, before anything else")
-    group.add_argument(
-        "--add-nodes", metavar="N|FILE",
-        help="more nodes, empty and up: so many like those there are, where domains have fewest; "
-        "or those of a table, as nodes.csv of the format tables, with the capacities of all where "
-        "it tells none and these are alike",
-    )  # fmt: skip
-    group.add_argument(
-        "--soft", action="append", metavar="TIER",
-        help="let the rules that keep replicas apart by a tier, such as rack, yield where they "
-        "must, as little as they must; may be given several times",
-    )  # fmt: skip
-    for name, meaning in (
-        ("drain", f"nodes that have to give all their replicas away, {NODES}"),
-        (
-            "exclude",
-            f"nodes that take no more replicas, and give theirs only for rules and goals, {NODES}",
-        ),
-    ):
-        group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
-    group.add_argument(
-        "--empty-disk", action="append", metavar="DISK",
-        help="disks that all replicas have to leave, such as 1:/data/d2, or *:/data/d2 of all "
-        "nodes; may be given several times",
-    )  # fmt: skip
-    group.add_argument(
-        "--no-lead", "--demote", action="append", metavar="NODE",
-        help=f"nodes that lead nothing where another replica can lead; replicas stay, {NODES}",
-    )  # fmt: skip
-    group.add_argument(
-        "--pin", action="append", metavar="PARTITION",
-        help="partitions whose replicas stay, though leaders may change, by name, or group=NAME; "
-        "may be given several times",
-    )  # fmt: skip
-    group.add_argument(
-        "--spread", action="append", metavar="TIER=N",
-        help="at most N replicas of a partition in one domain of a tier, such as rack=1; may be "
-        "given several times",
-    )  # fmt: skip
-    group.add_argument(
-        "--require", action="append", metavar="[GROUP:]EXPRESSION",
-        help="nodes that replicas have to be on, such as +ssd or zone!=a, of all partitions or of "
-        "some, audit:+ssd, by group, partition or pattern; may be given several times",
-    )  # fmt: skip
-    group.add_argument(
-        "--replicas", action="append", metavar="GROUP=N",
-        help="how many replicas each partition of a group, such as a topic, is to have; may be "
-        "given several times",
-    )  # fmt: skip
-
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     """Return the cluster with the changes that the arguments ask for; all faults at once."""

@@ -10,22 +10,15 @@ from evenkeel.cli.arguments import (
     OTHER_GOALS,
     TIER_LIMITS,
     Commands,
-    add_by_group,
     add_command,
-    add_files,
-    add_goals,
-    add_limits,
-    add_metrics,
-    add_output,
     goals_of,
     option_name,
     read_options,
     throttle_from,
-    throttle_of,
 )
 from evenkeel.cli.commands.plan import beyond_limits, code_of_plan, figures_of_plan, verdict_of_plan
 from evenkeel.cli.output import BROKEN, DONE, by_group, emit, list_kinds, page
-from evenkeel.cli.reading import add_changes, changed, files_of, note_left_out, with_measured_loads
+from evenkeel.cli.reading import changed, files_of, note_left_out, with_measured_loads
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.printable import counted
@@ -41,17 +34,16 @@ def add(commands: Commands) -> None:
         "wrote it"
     )
     parser = add_command(commands, "check", summary, run)
-    add_files(parser, "a cluster, or a plan, with its cluster where that is not within it")
-    parser.add_argument(
-        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="hold a plan to this instead of to its own throttle, as plan takes it",
-    )  # fmt: skip
-    add_goals(parser.add_argument_group("goals that a cluster as it is has to meet"))
-    add_limits(parser)
-    add_changes(parser)
-    add_by_group(parser)
-    add_metrics(parser)
-    add_output(parser)
+    parser.add_files("a cluster, or a plan, with its cluster where that is not within it")
+    parser.add_throttle(
+        "hold a plan to this instead of to its own throttle, as plan takes it",
+    )
+    parser.add_goals(parser.add_argument_group("goals that a cluster as it is has to meet"))
+    parser.add_limits()
+    parser.add_changes()
+    parser.add_by_group()
+    parser.add_metrics()
+    parser.add_output()
     parser.examples = (
         "evenkeel check cluster.npz --drain zone=a",
         "evenkeel check cluster.npz --level 10% --leaders 20%",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import DONE, emit
 from evenkeel.model.errors import Fault, InvalidInput
 
@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
         "evenkeel completion zsh > ~/.zsh/completions/_evenkeel",
     )
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    add_output(parser)
+    parser.add_output()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import DONE, check_outputs, complain, emit, list_files
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
@@ -21,16 +21,11 @@ from evenkeel.systems.native.arguments import RuleDocument
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "convert", "write a cluster in another format, as it is", run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="file for the cluster")
-    parser.add_argument(
-        "--to", metavar="FORMAT", help="format of OUT; by its suffix, or that of FILE, by default"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="write OUT even where it is one of the files read"
-    )
-    add_changes(parser)
-    add_output(parser)
+    parser.add_usual("--to", "--force")
+    parser.add_changes()
+    parser.add_output()
     parser.examples = (
         "evenkeel convert topics.txt racks.json -o cluster.npz",
         "evenkeel convert cluster.npz --to tables -o replicas.csv",

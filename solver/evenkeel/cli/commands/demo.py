@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, add_output
+from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command
 from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.output import (
     INTERRUPTED,
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--partitions", type=int, default=25_000, metavar="N", help="(%(default)s)")
     parser.add_argument("--nodes", type=int, default=300, metavar="N", help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(%(default)s)")
-    add_output(parser)
+    parser.add_output()
     parser.examples = ("evenkeel demo --folder demo",)
     parser.set_defaults(
         method="balance", option=[], level=LEVEL, leaders=None, floor=None, time_limit=None,

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.output import DONE, complain, emit, list_kinds
 from evenkeel.cli.waiting import Waiting
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
         help="a file of AFTER, where BEFORE has several; may be given several times",
     )  # fmt: skip
     parser.add_argument("--format", metavar="FORMAT", help="format of BEFORE; by its content")
-    add_output(parser)
+    parser.add_output()
     parser.examples = (
         "evenkeel diff now.npz placed.npz",
         "evenkeel diff described.txt racks.json --target reassignment.json",

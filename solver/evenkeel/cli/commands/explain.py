@@ -4,10 +4,10 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.output import DONE, INTERRUPTED, emit
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.keywords import meant_name
@@ -23,15 +23,15 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "say why the replicas of one partition are, or would be, where they are"
     parser = add_command(commands, "explain", summary, run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument("partition", metavar="PARTITION", help="its name, or its number from 0 on")
     parser.add_argument(
         "--as-is", action="store_true", help="explain the placement as it stands, without solving"
     )
-    add_changes(parser)
-    add_solving(parser)
+    parser.add_changes()
+    parser.add_solving()
     parser.examples = ("evenkeel explain cluster.npz orders-17 --as-is",)
-    add_output(parser)
+    parser.add_output()
 
 
 def run(arguments: argparse.Namespace) -> int:

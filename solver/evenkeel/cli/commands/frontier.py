@@ -3,16 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import (
-    NOT_GIVEN,
-    Commands,
-    add_command,
-    add_files,
-    add_output,
-    level_of,
-)
+from evenkeel.cli.arguments import NOT_GIVEN, Commands, add_command, level_of
 from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
 
@@ -24,7 +17,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "tell how level the cluster can be for how many moves, plan by plan"
     parser = add_command(commands, "frontier", summary, run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument(
         "--points", type=int, default=10, metavar="N", help="plans to try (%(default)s)"
     )
@@ -33,14 +26,10 @@ def add(commands: Commands) -> None:
         help="tolerance of the most level plan: 0.01 or 1%% (0.001)",
     )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each plan")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
-    parser.add_argument(
-        "--report",
-        metavar="OUT",
-        help="file for a page about the frontier, .html, to read or print",
-    )
-    add_changes(parser)
-    add_output(parser)
+    parser.add_usual("--seed")
+    parser.add_report("frontier")
+    parser.add_changes()
+    parser.add_output()
     parser.examples = ("evenkeel frontier cluster.npz --points 6",)
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import DONE, emit, list_files
 from evenkeel.cli.waiting import Waiting
 
@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
                 f"--{name}", type=kind, default=default, metavar="N" if kind is int else "X",
                 help=f"{meaning} (%(default)s)",
             )  # fmt: skip
-    add_output(parser)
+    parser.add_output()
     parser.examples = ("evenkeel generate cluster.npz --nodes 30 --partitions 900 --seed 7",)
 
 

@@ -5,18 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import (
-    Commands,
-    add_command,
-    add_files,
-    add_metrics,
-    add_output,
-    add_solving,
-    limits_of,
-    protocol_of,
-    throttle_from,
-    throttle_of,
-)
+from evenkeel.cli.arguments import Commands, add_command, limits_of, protocol_of, throttle_from
 from evenkeel.cli.commands.explain import index_of
 from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.output import (
@@ -36,7 +25,7 @@ from evenkeel.cli.output import (
     page,
     write_table,
 )
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.runtime.printable import counted
 
@@ -54,7 +43,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "turn a target into steps that are safe at every instant, and check them"
     parser = add_command(commands, "plan", summary, run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument(
         "--target", action="append", metavar="FILE",
         help="where everything should be, in a file that names the same partitions, such as OUT of "
@@ -65,24 +54,21 @@ def add(commands: Commands) -> None:
         help="what the system can do: plain, kafka, cockroach, ceph, helix or longhorn; that of "
         "the files' system by default",
     )  # fmt: skip
-    parser.add_argument(
-        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="node-in, node-out, copies: most copies at once; disk-moves: most moves between "
+    parser.add_throttle(
+        "node-in, node-out, copies: most copies at once; disk-moves: most moves between "
         "disks of a node at once; domain-in, domain-out: TIER=N; "
         "node-bandwidth: bytes per second, such as 100MB; priority: GROUP=X; "
         "window: BEGIN-END in which copies run, counted from the plan's beginning and not from "
         "midnight, such as 0-8h, with every: after which windows come again, such as 24h; "
         "recovery-first: yes; may be given several times",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "-o", "--out", metavar="OUT",
         help="file for the plan, if it ends in .json; else the folder to carry it out with, and "
         "none if nothing is to be done",
     )  # fmt: skip
     parser.add_argument("--table", metavar="OUT", help="file for the steps, .csv or .json")
-    parser.add_argument(
-        "--report", metavar="OUT", help="file for a page about the plan, .html, to read or print"
-    )
+    parser.add_report("plan")
     parser.add_argument(
         "--without-cluster", action="store_true",
         help="leave the cluster out of OUT, which check then has to be given beside it",
@@ -90,18 +76,16 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--explain", metavar="PARTITION", help="say why each step of a partition waits"
     )
-    parser.add_argument(
-        "--force", action="store_true", help="write OUT even where it is one of the files read"
-    )
-    add_changes(parser)
-    add_solving(parser)
+    parser.add_usual("--force")
+    parser.add_changes()
+    parser.add_solving()
     parser.examples = (
         "evenkeel plan cluster.npz --throttle node-in=2 --throttle copies=20 -o plan.json",
         "evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17",
         "evenkeel plan described.txt logdirs.json --throttle node-in=2 -o move",
     )
-    add_metrics(parser)
-    add_output(parser)
+    parser.add_metrics()
+    parser.add_output()
 
 
 def run(arguments: argparse.Namespace) -> int:

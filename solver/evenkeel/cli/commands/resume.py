@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.cli.arguments import (
-    Commands,
-    add_command,
-    add_files,
-    add_metrics,
-    add_output,
-    read_options,
-)
+from evenkeel.cli.arguments import Commands, add_command, read_options
 from evenkeel.cli.commands.plan import (
     check_carrier,
     check_plan_out,
@@ -43,7 +36,7 @@ def add(commands: Commands) -> None:
     summary = "tell how far a plan has come, and plan the rest from where everything is"
     parser = add_command(commands, "resume", summary, run)
     parser.add_argument("plan", metavar="PLAN", help="the plan that is carried out")
-    add_files(parser, "the cluster as it is now")
+    parser.add_files("the cluster as it is now")
     parser.add_argument(
         "--elapsed", type=float, metavar="S", help="seconds since the plan began, to tell its pace"
     )
@@ -56,15 +49,13 @@ def add(commands: Commands) -> None:
         "-o", "--out", metavar="OUT",
         help="file for the rest of the plan, if it ends in .json; else a folder, as of plan",
     )  # fmt: skip
-    parser.add_argument(
-        "--force", action="store_true", help="write OUT even where it is one of the files read"
-    )
+    parser.add_usual("--force")
     parser.examples = (
         "evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",
         "evenkeel resume plan.json now.npz --arrived orders-17=n5=60%",
     )
-    add_metrics(parser)
-    add_output(parser)
+    parser.add_metrics()
+    parser.add_output()
 
 
 def run(arguments: argparse.Namespace) -> int:

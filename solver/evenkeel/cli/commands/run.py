@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import Commands, add_command, add_metrics, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import BROKEN, DONE, FELL_SHORT, complain, print_json, say, write_metrics
 from evenkeel.cli.reading import STDIN, standard_input
 from evenkeel.model.errors import FaultList
@@ -58,8 +58,8 @@ def add(commands: Commands) -> None:
         help="give back what an earlier run still holds of the system, and order nothing",
     )  # fmt: skip
     parser.examples = ("evenkeel run move --until 1", "evenkeel run move/undo")
-    add_metrics(parser)
-    add_output(parser)
+    parser.add_metrics()
+    parser.add_output()
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,17 +7,13 @@ from evenkeel.cli.arguments import (
     NOT_GIVEN,
     Commands,
     add_command,
-    add_files,
-    add_output,
     level_of,
-    option_of,
     options_of,
     protocol_of,
     throttle_from,
-    throttle_of,
 )
 from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Goals
@@ -39,7 +35,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "play what becomes of a cluster over time, as nodes die and come back"
     parser = add_command(commands, "simulate", summary, run)
-    add_files(parser)
+    parser.add_files()
     for name, (_, meaning) in EVENTS.items():
         parser.add_argument(
             f"--{name}", action="append", default=[], type=event_of, metavar="NODE@S",
@@ -52,10 +48,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--method", default="balance", metavar="NAME", help="who decides; %(default)s by default"
     )
-    parser.add_argument(
-        "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
-        help="one of the method's own options; may be given several times",
-    )  # fmt: skip
+    parser.add_usual("--option")
     parser.add_argument(
         "--level",
         type=level_of,
@@ -63,21 +56,18 @@ def add(commands: Commands) -> None:
         metavar="X|NAME=X,...",
         help="as solve takes it",
     )
-    parser.add_argument(
-        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="carry out plans, each made under it, as plan takes it; may be given several times; "
+    parser.add_throttle(
+        "carry out plans, each made under it, as plan takes it; may be given several times; "
         "without it every change is asked for at once",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--protocol", metavar="NAME",
         help="what the system can do, for those plans; that of the files' system by default",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
-    parser.add_argument(
-        "--report", metavar="OUT", help="file for a page about the run, .html, to read or print"
-    )
-    add_changes(parser)
-    add_output(parser)
+    parser.add_usual("--seed")
+    parser.add_report("run")
+    parser.add_changes()
+    parser.add_output()
     parser.examples = (
         "evenkeel simulate cluster.npz --down n7@60 --back n7@7200 --until 14400",
         "evenkeel simulate cluster.npz --down n7@60 --throttle node-in=2",

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.cli.arguments import (
     Commands,
     add_command,
-    add_files,
-    add_output,
     factor_of,
     factors_of,
     level_of,
+    named,
+    number_of,
     number_or_text,
 )
 from evenkeel.cli.output import BROKEN, DONE, check_outputs, code_of, emit, list_files, page
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.figures import quantity
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
         "far loads may grow until the cluster is full"
     )
     parser = add_command(commands, "size", summary, run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument(
         "--grow", type=factors_of, metavar="X|NAME=X,...",
         help="what loads are multiplied by, all or by dimension: 1.4 or +40%%; 1 for as they are",
@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
         "cheapest; a node with a pinned replica stays",
     )  # fmt: skip
     parser.add_argument(
-        "--price", action="append", default=[], type=price_of, metavar="NODE=X",
+        "--price", action="append", default=[], type=number_of("NODE=X"), metavar="NODE=X",
         help="with --shrink: price of nodes, by name, pattern or expression such as rack=r7; 1 "
         "for all others; may be given several times, the last that matches counts",
     )  # fmt: skip
@@ -101,9 +101,9 @@ def add(commands: Commands) -> None:
         "there, as solve writes it; its format is found from the suffix",
     )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each solve")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
-    add_changes(parser)
-    add_output(parser)
+    parser.add_usual("--seed")
+    parser.add_changes()
+    parser.add_output()
     parser.examples = (
         "evenkeel size cluster.npz --survive zone --at-most 80%",
         "evenkeel size cluster.npz --grow +40% --type big,cpu=64,disk=4000,price=3 --survive zone",
@@ -118,19 +118,8 @@ def group_factor_of(text: str) -> tuple[str, float]:
     >>> group_factor_of("orders=+100%")
     ('orders', 2.0)
     """
-    name, equals, value = text.rpartition("=")
-    if not (equals and name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form GROUP=X")
-    return name.strip(), factor_of(value)
-
-
-def price_of(text: str) -> tuple[str, float]:
-    """Read the price of nodes."""
-    which, equals, value = text.rpartition("=")
-    number = number_or_text(value)
-    if not (equals and which.strip()) or isinstance(number, str):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NODE=X")
-    return which.strip(), number
+    name, value = named(text, "GROUP=X")
+    return name, factor_of(value)
 
 
 def type_of(text: str) -> tuple[str, dict[str, str]]:

@@ -9,12 +9,7 @@ from evenkeel.cli.arguments import (
     NOT_GIVEN,
     UNNAMED,
     Commands,
-    add_by_group,
     add_command,
-    add_files,
-    add_metrics,
-    add_output,
-    add_solving,
     goals_of,
     limits_of,
     options_of,
@@ -35,7 +30,7 @@ from evenkeel.cli.output import (
     write_plan,
     write_table,
 )
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.methods.shared.stopping import Progress
 
@@ -51,20 +46,14 @@ NOTHING_WRITTEN = "nothing written; -o OUT writes the new placement, --table OUT
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = add_command(commands, "solve", "decide where replicas live, and write the plan", run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument("-o", "--output", metavar="OUT", help="file for the new placement")
-    parser.add_argument(
-        "--to", metavar="FORMAT", help="format of OUT; by its suffix, or that of FILE, by default"
-    )
+    parser.add_usual("--to")
     parser.add_argument(
         "--table", metavar="OUT", help="file for the moves and leader changes, .csv or .json"
     )
-    parser.add_argument(
-        "--report", metavar="OUT", help="file for a page about the result, .html, to read or print"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="write OUT even where it is one of the files read"
-    )
+    parser.add_report("result")
+    parser.add_usual("--force")
     parser.add_argument(
         "--explain", metavar="PARTITION", action="append", default=[],
         help="say why the replicas of a partition are where the result has them; may be given "
@@ -75,11 +64,11 @@ def add(commands: Commands) -> None:
         "--prove-limit", type=float, default=60.0, metavar="S",
         help="seconds that --prove may take (%(default)g)",
     )  # fmt: skip
-    add_changes(parser)
-    add_solving(parser)
-    add_by_group(parser)
-    add_metrics(parser)
-    add_output(parser)
+    parser.add_changes()
+    parser.add_solving()
+    parser.add_by_group()
+    parser.add_metrics()
+    parser.add_output()
     parser.examples = (
         "evenkeel solve cluster.npz --level 0.04 -o placed.npz --table moves.csv",
         "evenkeel solve topics.txt logdirs.json --drain 17 --moves 500 -o reassignment.json",

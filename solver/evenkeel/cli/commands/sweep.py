@@ -3,17 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from evenkeel.cli.arguments import (
-    Commands,
-    add_command,
-    add_files,
-    add_output,
-    add_solving,
-    limits_of,
-    options_of,
-    throttle_from,
-    throttle_of,
-)
+from evenkeel.cli.arguments import Commands, add_command, limits_of, options_of, throttle_from
 from evenkeel.cli.commands.solve import as_usual
 from evenkeel.cli.output import (
     BROKEN,
@@ -27,7 +17,7 @@ from evenkeel.cli.output import (
     page,
     write_table,
 )
-from evenkeel.cli.reading import add_changes, read_cluster
+from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
 
 if TYPE_CHECKING:
@@ -42,17 +32,16 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "lose each node or domain in turn, and tell what is in danger and what repairs it"
     parser = add_command(commands, "sweep", summary, run)
-    add_files(parser)
+    parser.add_files()
     parser.add_argument(
         "--lose", action="append", metavar="WHAT",
         help="node, the name of a tier, or two at once as in 'node pairs'; may be given several "
         "times; node by default",
     )  # fmt: skip
-    parser.add_argument(
-        "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="plan each repair under it, as plan takes it, and tell how long it takes; may be "
+    parser.add_throttle(
+        "plan each repair under it, as plan takes it, and tell how long it takes; may be "
         "given several times",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--protocol",
         metavar="NAME",
@@ -62,12 +51,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--table", metavar="OUT", help="file for a row for each scenario, .csv or .json"
     )
-    parser.add_argument(
-        "--report", metavar="OUT", help="file for a page about the sweep, .html, to read or print"
-    )
-    add_changes(parser)
-    add_solving(parser)
-    add_output(parser)
+    parser.add_report("sweep")
+    parser.add_changes()
+    parser.add_solving()
+    parser.add_output()
     parser.examples = (
         "evenkeel sweep cluster.npz --lose zone --lose 'rack pairs'",
         "evenkeel sweep cluster.npz --throttle node-in=2 --table losses.csv --report losses.html",

@@ -2,7 +2,7 @@
 
 import argparse
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import DONE, emit
 
 
@@ -10,7 +10,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     summary = "print versions, processor and compiled kernels, for a bug report"
     parser = add_command(commands, "versions", summary, run)
-    add_output(parser)
+    parser.add_output()
     parser.examples = ("evenkeel versions --json",)
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.output import DONE, emit
 from evenkeel.cli.waiting import Waiting
 
@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
     command = add_command(commands, "warmup", summary, run)
     command.add_argument("methods", nargs="*", metavar="METHOD", help="balance by default")
     command.add_argument("--all", action="store_true", help="every method that there is")
-    add_output(command)
+    command.add_output()
     command.examples = ("evenkeel warmup balance exact",)
 
 
