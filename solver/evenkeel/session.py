@@ -225,20 +225,8 @@ class Session:
 
         Parameters
         ----------
-        method : str, optional
-            Any method that ``evenkeel.solve`` knows.
-        goals : Goals or Cost, optional
-            Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
-        limits : Limits, optional
-            Budgets that are never exceeded.
-        options : options.Options, optional
-            The method's own options.
-        time_limit : float, optional
-            Seconds.
-        work_limit : int, optional
-            Most candidate evaluations.
-        seed : int, optional
-            All randomness comes from it.
+        method, goals, limits, options, time_limit, work_limit, seed
+            As ``evenkeel.solve`` takes them.
         callback : callable, optional
             Called with the ``Progress`` between slices of work, and at the beginning and the end of
             what takes no search; raising StopIteration stops, as with ``evenkeel.solve``.
@@ -275,11 +263,7 @@ class Session:
     def fork(self) -> Session:
         """Return a session that is where this one is, and goes its own way from here.
 
-        Returns
-        -------
-        Session
-            Sharing all that it has not changed with this one; forks may be used side by side in
-            threads.
+        Both share all that neither has changed; forks may be used side by side in threads.
         """
         other = object.__new__(Session)
         with self._changing:

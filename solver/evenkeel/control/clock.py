@@ -21,23 +21,11 @@ class Clock(ABC):
 
     @abstractmethod
     def now(self) -> float:
-        """Return the time of day, in the unit and from the origin of ``Nodes.since``.
-
-        Returns
-        -------
-        float
-            Seconds, where that unit is not another.
-        """
+        """Return the time of day, in the unit of ``Nodes.since`` and from its origin."""
 
     @abstractmethod
     def elapsed(self) -> float:
-        """Return seconds that only ever grow, for latencies.
-
-        Returns
-        -------
-        float
-            Seconds since some moment.
-        """
+        """Return seconds since some moment that only ever grow, for latencies."""
 
 
 class SystemClock(Clock):

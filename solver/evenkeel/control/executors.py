@@ -134,27 +134,16 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, job: Job) -> None:
-        """Take a job; it is calculated and delivered at some time.
+        """Take a job; it is calculated and delivered after those of its scope taken before.
 
-        Parameters
-        ----------
-        job : Job
-            Run after those of the same scope that were taken before; none is after closing.
+        None is calculated after closing.
         """
 
     @abstractmethod
     def close(self, timeout: float | None = None) -> bool:
-        """Cancel all jobs, and wait for what runs.
+        """Cancel all jobs, wait for what runs, and return whether all other threads have ended.
 
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds to wait for each thread; as long as it takes by default.
-
-        Returns
-        -------
-        bool
-            Whether all threads have ended, the calling one apart.
+        It waits so many seconds for each thread, or as long as it takes.
         """
 
 
@@ -277,50 +266,21 @@ class ManualWorkers(Workers):
         self._waiting[job.scope].append(job)
 
     def waiting(self, scope: Scope) -> int:
-        """Count the jobs not yet calculated, without cancelled ones.
-
-        Parameters
-        ----------
-        scope : Scope
-            Of which scope.
-
-        Returns
-        -------
-        int
-            How many.
-        """
+        """Count the jobs of a scope not yet calculated, without cancelled ones."""
         return sum(not job.stopped.is_set() for job in self._waiting[scope])
 
     def calculate(self, scope: Scope) -> None:
-        """Calculate the oldest job of a scope, and do not deliver it yet.
-
-        Parameters
-        ----------
-        scope : Scope
-            Of which scope.
-        """
+        """Calculate the oldest job of a scope, and do not deliver it yet."""
         job = self._waiting[scope].popleft()
         job.calculate()
         self._calculated[scope].append(job)
 
     def deliver(self, scope: Scope) -> None:
-        """Deliver the oldest job of a scope that has been calculated.
-
-        Parameters
-        ----------
-        scope : Scope
-            Of which scope.
-        """
+        """Deliver the oldest job of a scope that has been calculated."""
         self._calculated[scope].popleft().deliver()
 
     def work(self, scope: Scope) -> None:
-        """Calculate and deliver all jobs of a scope that are there now.
-
-        Parameters
-        ----------
-        scope : Scope
-            Of which scope.
-        """
+        """Calculate and deliver all jobs of a scope that are there now."""
         for _ in range(len(self._waiting[scope])):
             self.calculate(scope)
             self.deliver(scope)

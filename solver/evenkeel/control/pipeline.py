@@ -660,18 +660,8 @@ class Pipeline:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is calculated beside the pipeline, and no callback runs.
 
-        ``on_trigger`` must not call it: it would wait for itself.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds; as long as it takes by default.
-
-        Returns
-        -------
-        bool
-            Whether everything is at rest. With manual workers it may
-            never be.
+        ``on_trigger`` must not call it: it would wait for itself. Return whether everything is at
+        rest, after so many seconds at most; with manual workers it may never be.
         """
         return self._background.wait(timeout)
 
@@ -712,18 +702,10 @@ class Pipeline:
         return self._workers
 
     def close(self, timeout: float | None = None) -> bool:
-        """Stop everything that runs, and wait until it has stopped.
+        """Stop everything that runs, and return whether all workers have ended.
 
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds to wait for each worker; as long as it takes by default.
-
-        Returns
-        -------
-        bool
-            Whether all workers have ended. What they calculated and had not delivered is lost;
-            whatever was kept before is in the store.
+        It waits so many seconds for each worker, or as long as it takes. What they calculated and
+        had not delivered is lost; whatever was kept before is in the store.
         """
         return self._background.close(timeout)
 

@@ -109,15 +109,7 @@ class PipelineResult:
     def moves_from(self, before: "PipelineResult | Assignment | Placement") -> int:
         """Count the replicas that get a node which is new to their partition.
 
-        Parameters
-        ----------
-        before : PipelineResult, Assignment or Placement
-            Of the same partitions and nodes, by number.
-
-        Returns
-        -------
-        int
-            Moves; changes of leader are none.
+        ``before`` is of the same partitions and nodes, by number; changes of leader are no moves.
         """
         if isinstance(before, PipelineResult):
             before = before.assignment

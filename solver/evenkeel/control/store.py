@@ -102,29 +102,11 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, kind: Kind) -> Record | None:
-        """Return the newest record.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-
-        Returns
-        -------
-        Record or None
-            None if there never was one.
-        """
+        """Return the newest record, None if there never was one."""
 
     @abstractmethod
     def write(self, kind: Kind, record: Record) -> None:
         """Keep a record, wholly or not at all.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-        record : Record
-            With a version above the last one.
 
         Raises
         ------

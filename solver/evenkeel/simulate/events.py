@@ -63,51 +63,17 @@ class Event(ABC):
         return False
 
     def happen(self, world: World) -> Sequence["Event"]:
-        """Change the world, or hand out the events that this one stands for.
-
-        Parameters
-        ----------
-        world : World
-            It is changed.
-
-        Returns
-        -------
-        sequence of Event
-            What follows from it later.
-        """
+        """Change the world, and return the events that follow from it later."""
         return self.bound(FaultList(), "event", world.cluster)
 
     def what(self, world: World) -> str:
-        """Return a short description.
-
-        Parameters
-        ----------
-        world : World
-            Whose nodes and partitions it names.
-
-        Returns
-        -------
-        str
-            Its name if it has one; nothing for what only goes on.
-        """
+        """Return a short description: the name if it has one; nothing for what only goes on."""
         return self.name or self._describe(world)
 
     def bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence["Event"]:
-        """Put numbers in the place of names, and what is several one by one.
+        """Return the event with numbers in the place of names, or the ones that it stands for.
 
-        Parameters
-        ----------
-        faults : FaultList
-            Where everything that makes no sense is noted.
-        path : str
-            What the caller calls it.
-        cluster : Cluster
-            Whose nodes, levels and partitions it names.
-
-        Returns
-        -------
-        sequence of Event
-            Itself, or what it stands for.
+        Everything in it that makes no sense is noted under ``path``.
         """
         check_number(faults, f"{path}.at", self.at)
         if not isinstance(self.name, str):

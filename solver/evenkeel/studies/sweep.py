@@ -188,55 +188,20 @@ class Sweep(Reported, Shown):
         return self.results[self._at(scenario)]
 
     def lost_partitions(self, scenario: str | int) -> tuple[str, ...]:
-        """Return the partitions that a scenario leaves without a live replica.
-
-        Parameters
-        ----------
-        scenario : str or int
-            Its name, or its number from 0 on.
-
-        Returns
-        -------
-        tuple of str
-            Their names, in order.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such scenario.
-        """
+        """Return the partitions that a scenario leaves without a live replica, by name."""
         names = self.cluster.partitions.names
         return tuple(names[p] for p in self.scenario(scenario).before.lost.tolist())
 
     def result(self, scenario: str | int) -> Result:
         """Repair one scenario again, for the placement and all else that a sweep does not keep.
 
-        Parameters
-        ----------
-        scenario : str or int
-            Its name, or its number from 0 on.
-
-        Returns
-        -------
-        Result
-            Of a session: the same bits as in the sweep, unless a time limit cut it short.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such scenario.
+        A session gives the same bits as in the sweep, unless a time limit cut it short.
         """
         held = HeldCluster(self.cluster)
         return repaired(held, self.method, self.asked, self.changes[self._at(scenario)])
 
     def rows(self) -> list[Row]:
-        """Return a row for each scenario, as a table takes them.
-
-        Returns
-        -------
-        list of Row
-            In the order of the scenarios.
-        """
+        """Return a row for each scenario, in their order, as a table takes them."""
         return [
             Row(
                 change.name, one.status, one.fits, one.hard,
@@ -286,20 +251,10 @@ class Sweep(Reported, Shown):
 
     @known_keywords
     def worst(self, count: int = 1) -> list[Row]:
-        """Return the worst scenarios.
+        """Return the worst scenarios, the worst first.
 
         Failed ones come first, then those that lose most, break most, leave most without a quorum
         or short of replicas, fill a node most and take most moves; those not run come last.
-
-        Parameters
-        ----------
-        count : int, optional
-            How many.
-
-        Returns
-        -------
-        list of Row
-            Worst first; ties in the order of the scenarios.
         """
         return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
 

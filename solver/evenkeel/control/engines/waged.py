@@ -49,18 +49,7 @@ class WagedEngine:
             raise TypeError(f"needs options.Waged, not {type(self.options).__name__}")
 
     def one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
-        """Return which partitions may have one replica in the top state at most.
-
-        Parameters
-        ----------
-        cluster : Cluster
-            P partitions.
-
-        Returns
-        -------
-        ndarray of bool, shape (P,)
-            Those in whose state model one leads.
-        """
+        """Return which partitions may have one replica in the top state at most, (P,) bool."""
         options, partitions = self.options, cluster.partitions
         if not options.group_states:
             return np.full(len(partitions), next(iter(options.states.values())) == 1)

@@ -67,18 +67,7 @@ class Check(ABC):
 
     @abstractmethod
     def of(self, history: History) -> Finding:
-        """Hold it against a history.
-
-        Parameters
-        ----------
-        history : History
-            What was measured.
-
-        Returns
-        -------
-        Finding
-            What came of it.
-        """
+        """Hold it against a history."""
 
     def _window(self, history: History, stat: str) -> NDArray[np.float64]:
         """Return the last samples of the nodes that are part of the cluster at the end."""

@@ -137,33 +137,11 @@ class History(Reported, Shown):
         return np.divide(self.load[:, :, at], room, out=share, where=room > 0.0)
 
     def total(self, name: str) -> float:
-        """Return one of ``TOTALS`` at the end.
-
-        Parameters
-        ----------
-        name : str
-            Which one.
-
-        Returns
-        -------
-        float
-            The sum.
-        """
+        """Return one of ``TOTALS`` at the end."""
         return float(self.totals[-1, TOTALS.index(name)])
 
     def astray(self, kind: str) -> NDArray[np.int64]:
-        """Return how many partitions were not as they should be, over time.
-
-        Parameters
-        ----------
-        kind : str
-            One of ``conformance.KINDS``.
-
-        Returns
-        -------
-        ndarray of int64, shape (T,)
-            Partitions.
-        """
+        """Return how many partitions were of one of ``KINDS``, over time, (T,) int64."""
         return self.conformance[:, KINDS.index(kind)]
 
     @property
@@ -192,17 +170,9 @@ class History(Reported, Shown):
         return np.asarray(np.where(self.leaders.any(1), ratio, 1.0), np.float64)
 
     def uneven(self, stat: str) -> NDArray[np.float64]:
-        """Return the greatest value of a node over the mean, over time.
+        """Return the greatest value of a node over the mean, over time, (T,) float64.
 
-        Parameters
-        ----------
-        stat : str
-            As ``series`` takes it.
-
-        Returns
-        -------
-        ndarray of float64, shape (T,)
-            Over the nodes that are part of the cluster; 1 where all have nothing.
+        The mean is over the nodes that are part of the cluster; 1 where all have nothing.
         """
         series = np.where(self.present, self.series(stat), 0.0)
         mean = series.sum(1) / np.maximum(self.present.sum(1), 1)
@@ -211,17 +181,9 @@ class History(Reported, Shown):
         return even
 
     def returns(self, window: float = np.inf) -> NDArray[np.int64]:
-        """Return how many replicas came back to a node that they had left, over time.
+        """Return how many replicas came back to a node that they had left, (T,) int64.
 
-        Parameters
-        ----------
-        window : float
-            Seconds within which a return counts.
-
-        Returns
-        -------
-        ndarray of int64, shape (T,)
-            Up to each sample, whatever happened in between.
+        So many up to each sample, within ``window`` seconds, whatever happened in between.
         """
         left: dict[tuple[int, int], float] = {}
         came = []
@@ -275,11 +237,8 @@ class History(Reported, Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the figures of each node, as a document.
 
-        Returns
-        -------
-        dict of str to object
-            Numbers, texts, lists and mappings only: as JSON has them, but that an infinite or
-            missing figure stays one.
+        Numbers, texts, lists and mappings only: as JSON has them, but that an infinite or missing
+        figure stays one.
         """
         names = self.scenario.cluster.nodes.names
         return {
@@ -309,29 +268,15 @@ class History(Reported, Shown):
         }
 
     def thrash_percent(self, stat: str) -> NDArray[np.float64]:
-        """Return how much each node's figure went up and down for nothing.
+        """Return how much each node's figure went up and down for nothing, (N,) float64.
 
-        Parameters
-        ----------
-        stat : str
-            As ``series`` takes it.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-            Percent of the range of the values of all nodes.
+        In percent of the range of the values of all nodes.
         """
         series = self.series(stat)
         return thrash_percent(series, float(np.ptp(series)))
 
     def check(self) -> "tuple[Finding, ...]":
-        """Hold the scenario's checks against what was measured.
-
-        Returns
-        -------
-        tuple of Finding
-            One for each, in their order, those beyond what others reach last.
-        """
+        """Hold the scenario's checks against what was measured, in their order."""
         return tuple(check.of(self) for check in (*self.scenario.checks, *self.scenario.beyond))
 
 

@@ -250,33 +250,14 @@ class Controller(ABC):
 
     @abstractmethod
     def wake(self, stage: "Stage") -> float:
-        """Look, submit changes, and return when to be woken again.
+        """Look, submit changes, and return when to be woken again, in seconds from the beginning.
 
-        Parameters
-        ----------
-        stage : Stage
-            What it sees and may do.
-
-        Returns
-        -------
-        float
-            Seconds from the beginning; ``inf`` for not before the next event or the end of a
-            change. It is woken at those too.
+        ``inf`` is for not before the next event or the end of a change; it is woken at those too.
         """
 
     @abstractmethod
     def ended(self, number: int, change: Change, made: bool) -> None:
-        """Hear that a change has ended.
-
-        Parameters
-        ----------
-        number : int
-            Its number.
-        change : Change
-            The change.
-        made : bool
-            Whether it was made; else it was given up, or no longer fitted.
-        """
+        """Hear that a change has ended: made, or given up, or no longer fitting."""
 
 
 _EVENT, _END, _WAKE, _SAMPLE = range(4)
@@ -334,33 +315,11 @@ class Stage:
         return self._now
 
     def submit(self, change: Change) -> int:
-        """Ask for a change.
-
-        Parameters
-        ----------
-        change : Change
-            The change.
-
-        Returns
-        -------
-        int
-            Its number, or -1 where the partition is busy.
-        """
+        """Ask for a change, and return its number, or -1 where the partition is busy."""
         return self.traffic.submit(change, self._now)
 
     def play(self, method: str) -> History:
-        """Play the scenario.
-
-        Parameters
-        ----------
-        method : str
-            What the history calls the controller.
-
-        Returns
-        -------
-        History
-            What was measured; up to where it was broken off, if it was.
-        """
+        """Play the scenario for the controller of a name, up to the end or to an interruption."""
         interrupted = False
         began = time.perf_counter()
         log_event(logger, "playing", scenario=self.scenario.name, method=method)

@@ -86,17 +86,7 @@ class Environment:
     def seconds(self, size: float, snapshots: int) -> float:
         """Return how long a change takes once it has begun.
 
-        Parameters
-        ----------
-        size : float
-            Bytes of one replica.
-        snapshots : int
-            How many are sent, as many at the same time as one node may send.
-
-        Returns
-        -------
-        float
-            Seconds.
+        One node sends at most ``send`` of its snapshots, of ``size`` bytes each, at the same time.
         """
         return self.overhead + -(-snapshots // self.send) * size / self.snapshot
 
