@@ -56,6 +56,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("longhorn/volume-as-python-prints-it", "volume.txt", "get -o json nodes.longhorn.io"),
         ("longhorn/volume-as-python-prints-it", "volumes.yaml", "get -o json nodes.longhorn.io"),
         ("longhorn/headings-between-answers", "health.txt", "get -o json nodes.longhorn.io"),
+        ("longhorn/node-under-pressure", "describe.txt", "get -o json nodes.longhorn.io"),
         ("kubernetes/objects-without-kind", "node.json", "an object without its kind"),
         ("kubernetes/objects-without-kind", "pod.json", "an object without its kind"),
         ("tables/printed-by-crash", "shards.txt", "a row for each replica"),

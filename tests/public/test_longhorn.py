@@ -111,6 +111,20 @@ def test_a_volume_attached_to_a_node_that_was_removed(public):
     assert "old-node (pvc-0)" in answer.err
 
 
+@pytest.mark.parametrize("reason", ["KubernetesNodePressure", "ManagerPodDown"])
+def test_replicas_run_on_a_node_that_takes_none(public, tmp_path, reason):
+    case = public("longhorn/node-under-pressure")
+    text = case.path("longhorn.json").read_text().replace("KubernetesNodePressure", reason)
+    (tmp_path / "given.json").write_text(text)
+    given = str(tmp_path / "given.json")
+    assert case.run("check", given).code == 0
+    for method in ("balance", "longhorn"):
+        answer = case.run("solve", given, "--method", method, "--level", "none", "--json")
+        assert (answer.code, answer.json["moves"], answer.json["warnings"]) == (0, 0, [])
+    drained = case.run("solve", given, "--drain", "host=master-60865-0", "--level", "none")
+    assert "not kept" in drained.text and "3 replicas on live nodes" in drained.text
+
+
 @pytest.mark.parametrize("method", ["balance", "longhorn"])
 class TestReportsOfPlacement:
     @pytest.mark.parametrize(

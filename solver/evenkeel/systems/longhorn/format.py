@@ -93,6 +93,9 @@ STRICT_LOCAL = "strict-local"
 CORDONED = "KubernetesNodeCordoned"
 """Why a node that people have cordoned is not schedulable."""
 
+RUNS = ("KubernetesNodePressure", "ManagerPodDown")
+"""Why a node that is not ready takes no replicas, although those on it run."""
+
 NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
 NO_HEALTH = "no healthyAt of {}: replicas that run without it count as healthy"
@@ -222,6 +225,7 @@ class _Reader:
         conditions = self._conditions(found.at("status.conditions"), status.conditions)
         ready, schedulable = conditions.get("Ready"), conditions.get("Schedulable")
         cordoned = schedulable is not None and schedulable.reason == CORDONED
+        runs = ready is not None and not _holds(ready) and ready.reason in RUNS
         of = status.diskStatus or {}
         return Host(
             name=name,
@@ -230,13 +234,13 @@ class _Reader:
                 for disk, spec in (node.spec.disks or {}).items()
             ],
             zone=status.zone,
-            ready=_holds(ready),
-            schedulable=_holds(schedulable) or cordoned,
+            ready=_holds(ready) or runs,
+            schedulable=(_holds(schedulable) or cordoned) and not runs,
             allow_scheduling=node.spec.allowScheduling,
             cordoned=cordoned,
             deleting=node.metadata.deletionTimestamp is not None,
             eviction_requested=node.spec.evictionRequested or status.autoEvicting,
-            ready_since=nan if ready is None else self._time("", ready.lastTransitionTime),
+            ready_since=nan if ready is None or runs else self._time("", ready.lastTransitionTime),
             tags=node.spec.tags or (),
         )
 
