@@ -138,3 +138,13 @@ def test_a_server_that_was_removed_while_it_runs_takes_no_stream(public):
     answer = case.run("solve", "jsz.json", "-o", "plan.json", "--table", "moves.csv", "--json")
     assert (answer.code, answer.json["moves"]) == (0, 2)
     assert "n4" not in case.written("moves.csv")
+
+
+def test_no_request_is_written_for_servers_that_take_none(public):
+    case = public("nats/two-of-five-down")
+    answer, requests, (held, _) = solved(case, "jsz.json", code=4)
+    assert requests == [] and held["jobs"] == {"n1", "n3", "n4"}
+    assert "older than 2.9, which no request moves" in answer.text
+    later = case.path("jsz.json").read_text().replace('"2.8.4"', '"2.9.16"')
+    (case.folder / "later.json").write_text(later)
+    assert case.run("solve", str(case.folder / "later.json"), "--json").json["moves"] == 1

@@ -376,6 +376,9 @@ IN_SYNC = int(Flag.HEALTHY | Flag.CAUGHT_UP)
 NO_PLACEMENT = "!jetstream"
 """The tag of servers that take no further streams."""
 
+MOVED_SINCE = (2, 9)
+"""The release whose servers take requests that move a stream."""
+
 DIRECTED_SINCE = (2, 11)
 """The release whose step-down names the next leader."""
 
@@ -477,6 +480,9 @@ def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:
         or any(one.pending for one in group.replicas)
     )
     why = {
+        "streams on servers older than 2.9, which no request moves": not _since(
+            found.servers, MOVED_SINCE
+        ),
         "streams that are being moved": moving,
         "streams that several servers lead": bool(others),
         f"streams whose name {unfit(key)}": bool(unfit(key)),
