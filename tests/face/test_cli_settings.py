@@ -180,13 +180,14 @@ class TestLimits:
 
 
 class TestNewcomers:
-    def test_a_tier_with_a_domain_for_each_node_gets_new_ones(self):
+    def test_they_join_racks_and_come_on_hosts_of_their_own(self):
         hosts = ek.Cluster.from_arrays(
             capacity=[[9.0]] * 2, load=[], domains={"rack": ["a", "b"], "host": ["h0", "h1"]},
             node_names=["3", "7"], tags={"ssd": [True, False]}, weight=[1.0, 2.0],
         )  # fmt: skip
         more = more_alike(hosts, 3)
         assert more.nodes.names[2:] == ("8", "9", "10")
+        assert more.topology.label[0].tolist() == [0, 1, 0, 1, 0]
         assert len(set(more.topology.label[1].tolist())) == 5
 
     def test_the_dead_and_the_closed_are_no_example(self):

@@ -1,5 +1,6 @@
 """Add nodes that resemble existing nodes of a cluster."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from evenkeel.model.names import Names
 
 MOST = 1_000_000
 
+MACHINES = re.compile("host|server|node|machine|instance", re.IGNORECASE)
+"""Names of tiers whose domains are machines: a node that joins may come with one of its own."""
+
 
 def more_alike(cluster: Cluster, count: int) -> Cluster:
     """Return a cluster with more nodes, each like one that accepts, where domains have fewest."""
@@ -23,7 +27,10 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
         message = f"must be 1 to {MOST:,}" if len(accepting) else "no node accepts replicas"
         raise InvalidInput([Fault("count", count, message)])
     names = _names(nodes.names, count)
-    own = [_one_each(topology.label[row]) for row in range(len(topology.tiers))]
+    own = [
+        MACHINES.search(tier) is not None and _one_each(topology.label[row])
+        for row, tier in enumerate(topology.tiers)
+    ]
     shared = [topology.domain[row] for row in range(len(topology.tiers)) if not own[row]]
     like = _templates(accepting, shared, count)
     hosts = {tier: names for row, tier in enumerate(topology.tiers) if own[row]}
