@@ -594,7 +594,7 @@ class Constraints:
         for w in members if looked_at.any() else ():
             self._close(w, looked_at)
         one = self.workloads[min(members)]
-        require = self._only(self._open(one) | looked_at, f"{OPEN} of {one.full_name}")
+        require = self._only(self._open(one) | looked_at, OPEN)
         return self._numbered(Rule(require=require, spread=spread, skew=skew))
 
     def _open(self, one: Workload) -> Mask:
@@ -692,11 +692,11 @@ class Constraints:
                 for own, (_, pod) in zip(one.reach, one.pods, strict=True)
                 if pod.spec.nodeName and not (own & mask).any()
             ]
+            by = "volumes" if mask.all() else f"{OPEN} and volumes"
             mask = np.logical_or.reduce([mask & np.logical_or.reduce(one.reach), *torn])
-            by += " and volumes"
         elif w in self.together:
             return []  # the rule of all that are counted together has it
-        return self._only(mask, f"{by} of {one.full_name}")
+        return self._only(mask, by)
 
     def _close(self, w: int, shut: Mask) -> None:
         """Close nodes for a workload."""
@@ -712,7 +712,7 @@ class Constraints:
         if len(masks) < 2:
             return {}
         return {
-            f"+{self._tag(mask, f'volumes of {one.full_name}')}": sum(
+            f"+{self._tag(mask, 'volumes')}": sum(
                 not bool((own & ~mask).any()) for own in one.reach
             )
             for mask in masks.values()
