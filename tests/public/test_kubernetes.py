@@ -1,6 +1,7 @@
 """Kubernetes: situations that operators reported."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ class TestReports:
             ),
             (
                 "kubernetes/pending-by-volume-and-affinity", (), 4, set(),
-                "affinity and taints and volumes of default/StatefulSet/db/db-0",
+                "affinity and taints and volumes",
             ),
             (
                 "kubernetes/budget-of-one-replica", ("--drain", "a"), 3, {"web-77c-1"},
@@ -243,7 +244,7 @@ def test_a_volume_where_its_pod_may_not_be(public):
     answer, moved = evicted(public("kubernetes/volume-in-a-third-zone"), *NEVER)
     assert (answer.code, moved) == (4, {})
     assert "no node that takes replicas may hold some of them" in answer.text
-    assert "volumes of default/StatefulSet/iris-data/iris-data-2" in answer.text
+    assert "taints and volumes" in answer.text
 
 
 def test_a_spread_counts_all_that_it_selects(public):
@@ -255,7 +256,7 @@ def test_a_spread_counts_all_that_it_selects(public):
     case = public("kubernetes/volume-in-a-zone-that-is-full-by-spread")
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (3, {})
-    assert "skew zone 1 of its group" in answer.text and "by volumes of" in answer.text
+    assert "skew zone 1 of its group" in answer.text and "by volumes" in answer.text
 
 
 def test_a_pod_that_is_resized_counts_with_the_larger_amount(public):
@@ -281,3 +282,25 @@ def test_a_worker_that_joins_gets_a_pod_without_a_patch_of_all_pods(public):
     [(source, target)] = moved.values()
     assert target.startswith("ip-x-x-43-184.") and source[:13] in ("ip-x-x-16-25.", "ip-x-x-47-110")
     assert json.loads(case.written("plan.patches.json"))["patches"] == []
+
+
+def test_pods_on_volumes_of_a_zone_find_no_place_beyond_the_skew(public):
+    answer, moved = evicted(public("kubernetes/osds-on-volumes-of-a-zone"))
+    assert (answer.code, moved) == (3, {})
+    assert re.search("by volumes,? 1 skew node 1 of its group", answer.text)
+
+
+def test_a_stateful_set_that_was_scaled_down_and_up(public):
+    case = public("kubernetes/stateful-set-scaled-down-and-up")
+    down = case.run("solve", "nodes.json", "down.json", "volumes.json", "--json")
+    assert (down.code, down.json["moves"], down.json["broken"]) == (0, 0, {})
+    answer, moved = evicted(case, *NEVER)
+    assert (answer.code, moved) == (4, {})
+    assert answer.text.count("2 require +eligible") == 2 and "1 capacity cpu" in answer.text
+    more = ("--add-nodes", "2", "--table", "moves.csv", *NEVER)
+    assert case.run("solve", *FILES, *more).code == 3
+    assert case.written("moves.csv").splitlines()[1:] == [
+        "move,sre/StatefulSet/test/test-4,0,,new0,"
+    ]
+    refused = case.run("solve", *FILES, *more, "-o", "plan.json")
+    assert refused.code == 2 and "add what is new, read again" in refused.text

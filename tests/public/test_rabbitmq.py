@@ -335,3 +335,16 @@ def test_queues_that_lost_a_member_are_counted_and_get_it_back(public):
     assert {len(row["members"]) for row in rows} == {3}
     assert max(Counter(row["leader"] for row in rows).values()) == 4
     assert note not in case.run("check", str(case.folder / "out.json"), "status.json").text
+
+
+def test_three_nodes_take_over_from_three(public):
+    case = public("rabbitmq/three-nodes-take-over-from-three")
+    gone = [word for node in "abc" for word in ("--drain", f"rabbit@node-{node}")]
+    words = ("session.txt", *gone, "--replicas", "/=3")
+    answer = case.run("solve", *words, "-o", "out.sh")
+    assert answer.code == 0 and "min.insync" not in answer.text
+    found = CALL.findall(case.written("out.sh"))
+    assert Counter(what for what, _, _ in found) == {"join": 10, "lead": 5, "leave": 18}
+    assert {node for what, _, node in found if what == "leave"} == {*gone[1::2]}
+    answer = case.run("plan", *words)
+    assert answer.code == 0 and "min_active 3 2 " in answer.text  # a majority of three

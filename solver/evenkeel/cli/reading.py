@@ -72,6 +72,7 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
 
     from evenkeel.model.changes import Changes
     from evenkeel.model.reading.selection import read_groups
+    from evenkeel.systems.registry import system_of
 
     faults = FaultList()
     replicas = cluster.partitions.replicas.copy()
@@ -84,11 +85,14 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
     faults.raise_if_any()
     changed = cluster.apply(Changes(replicas=replicas))
     least = cluster.partitions.min_active
-    if some := np.flatnonzero(changed.partitions.min_active < least).tolist():
+    if system_of(cluster).majority:
+        same = replicas == cluster.partitions.replicas
+        changed = changed.replace(min_active=np.where(same, least, replicas // 2 + 1))
+    elif some := np.flatnonzero(changed.partitions.min_active < least).tolist():
         names = some_of(some, lambda p: str(cluster.partitions.names[p]), 5)
         complain(
-            f"note: {counted(len(some), 'partition')} ({names}) need more live replicas than "
-            "--replicas gives them (min.insync.replicas of Kafka): they need as many as it gives"
+            f"note: {counted(len(some), 'partition')} ({names}) had to have more live replicas "
+            "than --replicas gives (min.insync.replicas of Kafka): all of them must be live now"
         )
     for note in dict.fromkeys(_spread_anew(cluster, changed)):
         complain(f"note: {note}")

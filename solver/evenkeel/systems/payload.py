@@ -51,7 +51,7 @@ def check_names(
         known = {*read}
         strange = [(i, name) for i, name in enumerate(names) if name not in known]
         for i, name in strange:
-            faults.add(f"{path}[{i}]", name, "is not what was read: read the cluster again")
+            faults.add(f"{path}[{i}]", name, "is not what was read: add what is new, read again")
         if isinstance(read, Sequence) and not strange and [*names] != [*read]:
             faults.add(path, len(names), f"must be the {len(read)} that were read, in their order")
     faults.raise_if_any()

@@ -127,6 +127,8 @@ class Format:
     usual: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {}
     # whether the system itself refuses what breaks the rules in its files
     enforces: bool = False
+    # whether a partition serves by a majority of its replicas, however many these are
+    majority: bool = False
     # whether the way back that it writes leaves out partitions of which a replica left what is down
     keeps_repairs: bool = False
     # what to do about partitions that are stranded, in the system's words

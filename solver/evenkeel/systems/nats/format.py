@@ -696,6 +696,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    majority=True,
     enforces=True,
     left_out=lambda cluster: noted(cluster.native),
     carrier=CARRIER,

@@ -722,6 +722,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    majority=True,
     left_out=left_out,
     carrier=CARRIER,
     keeps_repairs=True,
