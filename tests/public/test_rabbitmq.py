@@ -348,3 +348,15 @@ def test_three_nodes_take_over_from_three(public):
     assert {node for what, _, node in found if what == "leave"} == {*gone[1::2]}
     answer = case.run("plan", *words)
     assert answer.code == 0 and "min_active 3 2 " in answer.text  # a majority of three
+
+
+def test_queues_that_are_new_do_not_keep_a_plan_from_its_end(public):
+    case = public("rabbitmq/three-nodes-take-over-from-three")
+    gone = [word for node in "abc" for word in ("--drain", f"rabbit@node-{node}")]
+    assert case.run("plan", "session.txt", *gone, "--replicas", "/=3", "-o", "plan.json").code == 0
+    plan = str(case.folder / "plan.json")
+    answer = case.run("resume", plan, "now.txt", "-o", "rest.json")
+    assert answer.code == 0, answer.text
+    assert "2 of 10 copies done, 1 under way" in answer.text
+    assert "has 1 partition that the plan lacks (new)" in answer.text
+    assert "names 5 of 6 partitions" in answer.text

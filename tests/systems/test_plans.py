@@ -307,6 +307,20 @@ def test_what_is_seen_among_other_names_keeps_its_slots():
         observed_by_name(plan.cluster, now.replace(partition_names=["p9"]))
 
 
+def test_what_is_new_is_left_out_with_its_nodes():
+    plan = small()
+    now = ek.Cluster.from_arrays(
+        capacity=[[2.0]] * 4, load=[[1.0]] * 2, placement=[["c", "new"], ["a", "b"]],
+        node_names=["new", "b", "a", "c"], partition_names=["p9", "p1"],
+    )  # fmt: skip
+    seen = observed_by_name(plan.cluster, now)
+    assert len(seen.partitions) == 2 and len(seen.nodes) == 3
+    assert seen.placement.node.tolist() == [0, 0, 1]
+    moved = now.replace(placement=[["c", "a"], ["new", "b"]])
+    with pytest.raises(ek.InvalidInput, match="is not a node of the cluster"):
+        observed_by_name(plan.cluster, moved)
+
+
 def test_nodes_that_join_bring_their_domains_and_capacities():
     def cluster(names, zones, rows, **more):
         return ek.Cluster.from_arrays(

@@ -239,7 +239,8 @@ def note_left_alone(
     arguments: argparse.Namespace, cluster: "Cluster", named: "Cluster", what: str, stay: str
 ) -> None:
     """Say of how many partitions files say nothing, and what is made of that."""
-    there, count = len(named.partitions), len(cluster.partitions)
+    count = len(cluster.partitions)
+    there = len({*cluster.partitions.names}.intersection(named.partitions.names))
     if there < count and not arguments.quiet:
         complain(f"note: {what} names {there:,} of {count:,} partitions: the other ones {stay}")
 

@@ -20,6 +20,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     faults = FaultList()
     start, there = cluster.placement, other.placement
     place, numbers = _numbered(faults, cluster, other)
+    _refuse_unknown(faults, cluster, other, numbers)
     node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
     disk, named = np.full(len(node), -1, np.int32), _disks_named(faults, cluster, other)
     width, has = np.diff(start.first), np.diff(there.first)
@@ -70,7 +71,8 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
 
     One with the same names, and no less detail, is taken as it is. Of another it takes where
     replicas are, in as many slots as are seen, and which nodes have died: where it names
-    ``all_nodes`` there are, also those that it does not name.
+    ``all_nodes`` there are, also those that it does not name. Its further partitions are left out,
+    unless it has no others.
     """
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
     alike = all(list(a) == list(b) for a, b in names)
@@ -78,6 +80,9 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
         return now
     faults = FaultList()
     place, numbers = _numbered(faults, cluster, now)
+    ours = np.flatnonzero(numbers >= 0)
+    if not len(ours):
+        _refuse_unknown(faults, cluster, now, numbers)
     faults.raise_if_any()
     start, there = cluster.placement, now.placement
     both = Placement(
@@ -92,7 +97,7 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
         disk = np.concatenate([_disks_named(FaultList(), cluster, now), start.disk])
         both = replace(both, disk=disk)
     row = len(there) + np.arange(len(start))
-    row[numbers] = np.arange(len(there))
+    row[numbers[ours]] = ours
     live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
     died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, not all_nodes)]
     seen = cluster.down(died).with_placement(rows_alone(both, row))
@@ -141,18 +146,28 @@ def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
 def _numbered(
     faults: FaultList, cluster: Cluster, other: Cluster
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return a cluster's number of each node of another, -1 behind them, and of each partition."""
+    """Return a cluster's numbers of another's nodes, -1 behind them, and partitions; -1 if new.
+
+    It is a fault if one of these partitions is on a node that the cluster does not have.
+    """
     nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
     place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
-    used = np.unique(other.placement.node[other.placement.node >= 0])
+    known = {name: p for p, name in enumerate(cluster.partitions.names)}
+    numbers = np.array([known.get(name, -1) for name in other.partitions.names], np.int64)
+    held = other.placement
+    used = np.unique(held.node[(held.node >= 0) & (numbers[held.owner] >= 0)])
     for n in used[place[used] == -2].tolist():
         name = other.nodes.names[n]
         hint = meant_name(faults, name, nodes)
         faults.add(f"target: nodes[{n}]", name, f"is not a node of the cluster{hint}")
-    known = {name: p for p, name in enumerate(cluster.partitions.names)}
-    numbers = np.array([known.get(name, -1) for name in other.partitions.names], np.int64)
+    return place, numbers
+
+
+def _refuse_unknown(
+    faults: FaultList, cluster: Cluster, other: Cluster, numbers: NDArray[np.int64]
+) -> None:
+    """Add a fault for each partition of another cluster that has no number in this one."""
     for q in np.flatnonzero(numbers < 0).tolist():
         name = other.partitions.names[q]
-        hint = meant_name(faults, name, known)
+        hint = meant_name(faults, name, cluster.partitions.names)
         faults.add(f"target: partitions[{q}]", name, f"is not a partition of the cluster{hint}")
-    return place, numbers
