@@ -86,8 +86,8 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
     changed = cluster.apply(Changes(replicas=replicas))
     least = cluster.partitions.min_active
     if system_of(cluster).majority:
-        same = replicas == cluster.partitions.replicas
-        changed = changed.replace(min_active=np.where(same, least, replicas // 2 + 1))
+        fewer = replicas < cluster.partitions.replicas
+        changed = changed.replace(min_active=np.where(fewer, replicas // 2 + 1, least))
     elif some := np.flatnonzero(changed.partitions.min_active < least).tolist():
         names = some_of(some, lambda p: str(cluster.partitions.names[p]), 5)
         complain(
