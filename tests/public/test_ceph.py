@@ -336,6 +336,22 @@ def test_a_device_with_a_primary_affinity_of_zero_gets_no_primaries(public):
     assert "2" not in named
 
 
+def test_groups_of_a_map_with_the_tunables_of_old_releases_are_where_they_were(public):
+    case = public("ceph/full-under-two-roots")
+    files = ("osd_dump.txt", "crush.txt", "osd_df.txt", "osd_tree.txt")
+    posted = {
+        "1.3": [4, 1, 6], "1.7": [1, 6, 5], "1.c": [1, 8, 4], "1.d": [4, 6, 1], "1.13": [1, 6, 3],
+        "20.ca": [7, 5, 1], "20.cb": [3, 1, 7], "20.d2": [5, 6, 1], "20.d3": [4, 1, 7],
+        "20.d5": [8, 1, 3], "20.d6": [1, 5, 8], "20.d9": [6, 4, 1], "20.db": [4, 7, 1],
+        "20.dd": [1, 6, 5], "20.e3": [7, 5, 1], "20.e7": [1, 7, 4],
+    }  # fmt: skip
+    read = ek.read([case.path(name) for name in files])
+    at = {name: p for p, name in enumerate(read.partitions.names)}
+    assert {name: read.placement.nodes[at[name]].tolist() for name in posted} == posted
+    answer = case.run("solve", *files, "-o", "plan.sh")
+    assert answer.code == 0 and "a release before Luminous (crush_ruleset)" in answer.text
+
+
 def test_commands_with_what_is_printed_around_them(public):
     case = public("ceph/upmaps-as-printed")
     files = [case.path(name) for name in ("osd_dump.txt", "crush.txt", "printed.txt")]

@@ -147,6 +147,24 @@ class TestCrushText:
             assert own[bucket.id] == (bucket.name, bucket.type, items)
         assert [rule.steps for rule in got.rules] == [rule.steps for rule in expected.rules]
 
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("choose_local_tries", 2),
+            ("choose_total_tries", 19),
+            ("chooseleaf_descend_once", 0),
+            ("chooseleaf_vary_r", 0),
+            ("chooseleaf_stable", 0),
+        ],
+    )
+    def test_a_tunable_that_is_left_out_has_its_oldest_value(self, name, value):
+        text = re.sub(rf"tunable {name} .*\n", "", TEXT.read_text())
+        dump = json.loads(JSON.read_bytes())
+        assert dump["tunables"].pop(name) != value
+        for map_of in (text, json.dumps(dump)):
+            tunables = registry.read(DUMP, map_of.encode()).native.crush.tunables
+            assert tunables[name] == value
+
     def test_substitute_weights(self):
         text = TEXT.read_text() + (
             "choose_args 18446744073709551615 {\n  {\n    bucket_id -1\n    weight_set [\n"

@@ -41,6 +41,12 @@ from evenkeel.systems.documents import Document, quoted
 MOST_TRIES = 10_000
 """Greatest value of a tunable: more than this would only take time."""
 
+LEGACY = {
+    "choose_local_tries": 2, "choose_local_fallback_tries": 5, "choose_total_tries": 19,
+    "chooseleaf_descend_once": 0, "chooseleaf_vary_r": 0, "chooseleaf_stable": 0,
+}  # fmt: skip
+"""Values that ``crushtool -d`` leaves out, and those that dumps of old releases do not know."""
+
 FREE_IDS = 2**14
 """Ids of devices and buckets that even the smallest file may have."""
 
@@ -110,7 +116,7 @@ def crush_map_of(
                 max(ids),
                 f"is an id beyond {most}, too large for a file of this size",
             )
-    tunables: dict[str, int] = {}
+    tunables = {**LEGACY} if found.tunables else {}
     for key, value in found.tunables.items():
         if key in WITHOUT_RANGE or not is_known(key):
             continue

@@ -39,6 +39,7 @@ def osd_dump_as_json(document: Document) -> Document:
     for line in document.data.decode("utf-8", "replace").splitlines():
         if pool := POOL.match(line):
             found["pools"].append(_pool(pool))
+            found["before_luminous"] = "crush_ruleset" in line
         elif osd := OSD.match(line):
             found["osds"].append(_osd(osd))
         elif group := FOR_GROUPS.match(line):
@@ -304,6 +305,7 @@ class OsdMap(msgspec.Struct):
     pg_upmap_primaries: list[UpmapPrimary] = []
     erasure_code_profiles: dict[str, dict[str, str]] = {}
     require_min_compat_client: str = ""
+    before_luminous: bool = False
     backfillfull_ratio: float | None = None
 
 

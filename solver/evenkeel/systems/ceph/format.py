@@ -639,7 +639,11 @@ def _cluster(
 
 def _closed(found: _Found, osd_map: OsdMap, cluster: Cluster) -> Cluster:
     """Return the cluster in which devices that are too full for backfill accept nothing."""
-    if osd_map.require_min_compat_client in BEFORE_UPMAP:
+    if osd_map.before_luminous:
+        found.notes.add(
+            "a release before Luminous (crush_ruleset): its monitors know no pg-upmap-items"
+        )
+    elif osd_map.require_min_compat_client in BEFORE_UPMAP:
         found.notes.add(
             f"require_min_compat_client {osd_map.require_min_compat_client}: the monitors refuse "
             "pg-upmap-items until ceph osd set-require-min-compat-client luminous, and clients "
