@@ -665,6 +665,28 @@ def test_voters_beyond_those_wanted_are_noted(counts, noted):
     assert ("of 1 range (41: 5, not 3)" in notes) == noted
 
 
+def test_constraints_that_no_store_meets_together_are_named_and_the_rest_is_solved(public):
+    case = public("cockroach/constraints-of-two-places-at-once")
+    names = files("constraints-of-two-places-at-once")
+    apart = "no store that meets all of +datacenter=central, +datacenter=west"
+    answer = case.run("check", *names)
+    assert answer.code == 1 and apart in answer.text
+    assert "partition 22 · asked datacenter=central" in answer.text
+    answer = case.run("solve", *names, "-o", "out.sql")
+    assert answer.code == 0 and f"{apart}, as zones ask of 1 range (21): left alone" in answer.text
+    moves = re.findall("RANGE (.*) RELOCATE VOTERS FROM (.*) TO (.*);", case.written("out.sql"))
+    assert [move[:2] for move in moves] == [("22", "3")] and moves[0][2] in ("5", "6")
+
+
+def test_zones_of_tables_whose_ranges_are_not_listed_are_named(public):
+    case = public("cockroach/constraints-of-two-places-at-once")
+    text = case.path("ranges.txt").read_text().replace("example6.", "example7.")
+    (case.folder / "ranges.txt").write_text(text)
+    others = ["nodes.txt", "zones.sql"]
+    answer = case.run("check", str(case.folder / "ranges.txt"), *others)
+    assert "no ranges of example6.central_west, example6.central_west_json" in answer.text
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
@@ -675,6 +697,12 @@ KEPT = {
     "localities as JSON": test_leases_alone_change,
     "a constraint on a place": (
         test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved
+    ),
+    "constraints that stores meet one by one": (
+        test_constraints_that_no_store_meets_together_are_named_and_the_rest_is_solved
+    ),
+    "zones of tables of which no range": (
+        test_zones_of_tables_whose_ranges_are_not_listed_are_named
     ),
     "an unknown field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
     "a partition without a start key": (
@@ -849,3 +877,11 @@ def test_a_stateful_set_was_scaled_down_without_decommission(public):
     result = ek.solve(read("cockroach/stateful-set-scaled-down"))
     held_by = np.bincount(result.placement.node, minlength=9)
     assert held_by[[0, 1, 2, 7, 8]].max() == 25
+
+
+def test_the_state_of_a_decommission_with_readiness_is_read(public):
+    case = public("cockroach/decommission-with-readiness")
+    answer = case.run("solve", "nodes.txt", "ranges.csv", "-o", "out.sql")
+    assert answer.code == 0
+    moves = re.findall("RELOCATE VOTERS FROM (.*) TO (.*);", case.written("out.sql"))
+    assert len(moves) == 38 and {source for source, _ in moves} == {"4"}

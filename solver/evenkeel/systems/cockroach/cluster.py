@@ -99,15 +99,17 @@ class Held:
 
 
 class Known(NamedTuple):
-    """What stores carry, (tier, value) and ("", attribute).
+    """Where stores are and what they carry, and whether files contain that, and leases, at all."""
 
-    And whether files contain that, and leases, at all.
-    """
-
-    carried: Collection[tuple[str, str]]
+    sites: Sequence[Site]
     places: bool
     attributes: bool
     leases: bool
+
+    @property
+    def carried(self) -> set[tuple[str, str]]:
+        """Return what stores carry, (tier, value) and ("", attribute)."""
+        return {pair for own, tags in self.sites for pair in (*own, *(("", tag) for tag in tags))}
 
     def knows(self, one: Constraint) -> bool:
         """Return whether the files show the stores that meet a constraint."""
@@ -154,6 +156,7 @@ def wanted_of(
     _fill_in(book, wanted, zones, held)
     if not zones.written:
         _judge_counts(book, wanted, held, known)
+    _judge_together(book, wanted, held, known.sites)
     if (held.learners > 0).any():
         wanted.alone |= held.learners > 0
         wanted.why.append(
@@ -348,6 +351,32 @@ def _judge_counts(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
             )
 
 
+def _judge_together(book: _Book, wanted: Wanted, held: Held, sites: Sequence[Site]) -> None:
+    """Leave alone what is bound by constraints that stores meet one by one, and none together."""
+    for q in np.unique(wanted.config[~wanted.alone]).tolist():
+        if apart := _met_apart(book.read(q)[0], sites):
+            theirs = wanted.config == q
+            wanted.alone |= theirs
+            named = ", ".join(printable(str(one)) for one in apart)
+            wanted.why.append(
+                f"no store that meets all of {named}, as zones ask of {held.named(theirs)}: left "
+                "alone"
+            )
+
+
+def _met_apart(config: ZoneConfig, sites: Sequence[Site]) -> list[Constraint]:
+    """Return constraints of one replica that are each met by a store, and by none all together."""
+    every: list[Constraint] = []  # those of all replicas, then of all voters
+    for listed in (config.constraints, config.voter_constraints):
+        every += [each for one in listed if not one.replicas for each in one.constraints]
+        for one in listed:
+            whole = [*dict.fromkeys([*every, *one.constraints])]
+            met = [[each.holds(*site) for each in whole] for site in sites]
+            if all(map(any, zip(*met, strict=True))) and not any(map(all, met)):
+                return whole
+    return []
+
+
 def _as_they_are(book: _Book, wanted: Wanted, held: Held) -> None:
     """Want of ranges that are left alone what they have, and nothing else."""
     for p in np.flatnonzero(wanted.alone).tolist():
@@ -518,10 +547,11 @@ def read(documents: Sequence[Document]) -> Cluster:
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
     tables = replace(
-        tables, database=_database(found, table.name, tables),
+        tables,
+        database=_database(found, table.name, tables),
         starts=starts_in(table, rows.tolist()),
-        unapplied=() if "table_name" in tables.columns else tuple(found.zones.of_tables()),
-    )  # fmt: skip
+    )
+    tables = replace(tables, unapplied=tuple(found.zones.unapplied(_named_rows(tables))))
     faults.raise_if_any()
     known = [*stores.values()]
     names = [table.columns["range_id"][row] for row in rows.tolist()]
@@ -542,7 +572,7 @@ def read(documents: Sequence[Document]) -> Cluster:
         None if keys is None else [keys[row] for row in rows.tolist()],
         Held(voters, others, learners, names, sites),
         Known(
-            {pair for one in known for pair in (*_places(one), *(("", a) for a in one.attributes))},
+            [(_places(one), one.attributes) for one in known],
             places=_tells_places(found, table),
             attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
             leases=bool((lease != -1).any()),

@@ -54,6 +54,9 @@ REQUEST = re.compile(
 )
 """What a session asks for above a table of ranges, which need not have a column for it."""
 
+PROMPT = re.compile(r"(?m)^\S*@\S*/([\w-]+)>")
+"""A prompt of the shell, and the database that it names."""
+
 
 class Header(NamedTuple):
     """Where a line of names stands, and where the line of dashes below it ends.
@@ -162,16 +165,19 @@ def _of_headers(
 def _asked_for(text: str) -> dict[str, str]:
     """Return the table, and perhaps the index, whose ranges the last statement shows.
 
+    Its database is that of the statement, or else of the prompt.
+
     >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
     'by_city'
+    >>> _asked_for("root@:26257/movr> SHOW RANGES FROM TABLE users;")["database_name"]
+    'movr'
     """
     last = next(reversed([*REQUEST.finditer(text)]), None)
     if last is None or last["kind"].upper() == "DATABASE":
         return {}
     *above, table = target_in(last["name"])
-    found = {"table_name": table}
-    if len(above) == len(("database", "schema")):
-        found |= {"database_name": above[0], "schema_name": above[1]}
+    above = above or PROMPT.findall(text, 0, last.start())[-1:]
+    found = {"table_name": table} | dict(zip(("database_name", "schema_name"), above, strict=False))
     return found | ({"index_name": target_in(last["index"])[0]} if last["index"] else {})
 
 

@@ -354,7 +354,9 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     if tables and tables.unapplied:
         theirs = some_of(tables.unapplied, printable)
         yield (
-            f"no tables of the ranges: the zones of {theirs} hold for none of them; add "
+            f"no ranges of {theirs}, whose zones hold for none here"
+            if "table_name" in tables.columns
+            else f"no tables of the ranges: the zones of {theirs} hold for none of them; add "
             "table_name, as SHOW RANGES prints it WITH TABLES"
         )
     load = cluster.partitions.load.leader

@@ -11,7 +11,7 @@ that SQL needs no optional package and values such as ``on`` or ``1.10`` stay te
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -124,13 +124,20 @@ class Zones:
             config = {name: config[name] for name in config if name not in COUNTS}
         return config
 
-    def of_tables(self) -> list[str]:
-        """Return the tables and indexes that have zones, but for those of ``system``."""
-        return [
-            ".".join(target)
-            for kind, target in dict.fromkeys(map(_whole, self.of))
-            if kind in ("TABLE", "INDEX") and target[0] != "system"
-        ]
+    def unapplied(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        """Return the tables and indexes whose zones hold for none of these, but for ``system``.
+
+        Each row names database, schema, table and index.
+        """
+        held = {key for row in rows for key in _keys(*row)}
+        found: dict[str, None] = {}
+        for key in self.of:
+            kind, target = _whole(key)
+            if key[0] == "PARTITION OF INDEX":  # found by the table
+                kind, target = "TABLE", target[:-1]
+            if kind in ("TABLE", "INDEX") and target[0] != "system" and (kind, target) not in held:
+                found[".".join(target)] = None
+        return [*found]
 
     def partitioned(self) -> list[str]:
         """Return the tables and indexes of which partitions have zones."""

@@ -70,7 +70,7 @@ class Tables:
     database: str = ""  # database assumed for all ranges without a column for it; "" for none
     # start keys of ranges that are CockroachDB's own, by partition
     starts: Mapping[int, str] = field(default_factory=dict)
-    # tables and indexes whose zones apply to no range, since no range has its table
+    # tables and indexes whose zones apply to no range
     unapplied: tuple[str, ...] = ()
 
 
