@@ -66,6 +66,35 @@ def test_lighter_rules_yield_first():
     assert broken and all((one == tier).all() for one in broken)
 
 
+@pytest.mark.parametrize("partitions", [4, 200])
+@pytest.mark.parametrize(
+    "hard",
+    [
+        {"place": {"dc=central": 2, "dc=west": 1}},
+        {"voters_place": {"dc=central": 2}},
+        {"max_domains": {"dc": 2}},
+        {"spread": {"rack": 1}},
+    ],
+)
+def test_they_yield_to_hard_rules_and_to_no_more_than_these(hard, partitions):
+    places = {"dc": ["east"] * 4 + ["central"] * 4 + ["west"] * 4, "rack": [*"abcdaabbcdcd"]}
+    rows = [[p % 4, 4 + p // 4 % 4, 8 + p // 16 % 4] for p in range(partitions)]
+    if "spread" in hard:
+        rows = [[4, 5, 8]] * partitions  # of rack a only, which central and east have
+        places["rack"] = [*"bbbbaaccdddd"]
+    soft = {"dc": (1, "soft"), "host": (1, "soft")}
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0 * partitions]] * 12, load=[[1.0]] * partitions, placement=rows,
+        domains=places | {"host": [f"h{n // 2}" for n in range(12)]},
+        rules=[ek.Rule(**{"spread": soft} | hard | {"spread": soft | hard.get("spread", {})})],
+        rule=[0] * partitions,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.hard == 0 and len(result.moves) == partitions
+    broken = {one.tier for one in result.violations}
+    assert broken <= {"dc"}  # two hosts of a place suffice
+
+
 def test_hard_rules_do_not_yield():
     cluster = two_large_nodes_in_a_zone(rules=[ek.Rule(spread={"zone": 1})])
     result = ek.solve(cluster, goals=ek.Goals(level=0.1, soft_yield=True))

@@ -58,11 +58,15 @@ def some_repaired(run: SearchRun) -> bool:
     return bool(was - now)
 
 
-def repair_rules(run: SearchRun) -> bool:
-    """Repair broken rules move by move; return whether a move was made and left a node too full."""
+def repair_rules(run: SearchRun, most: int | None = None) -> bool:
+    """Repair broken rules move by move; return whether a move was made and left a node too full.
+
+    At ``most`` so many more replicas leave where they came from, as many as may by default.
+    """
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
-    left, made, reached = np.array([run.most_moves - run.moves, 0]), np.zeros(1, np.int64), 0
+    most = run.most_moves - run.moves if most is None else most
+    left, made, reached = np.array([most, 0]), np.zeros(1, np.int64), 0
     while reached < len(state.leader) and run.look("rules"):
         left[1] = RULES
         reached = repair_partitions(problem, state, scan, reached, left, made)

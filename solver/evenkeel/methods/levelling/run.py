@@ -5,9 +5,10 @@ Budgets bind all of it: they are among the rules that admit a move.
 1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
 2. *Repair*, where budgets bind: waiting replicas are placed, the most endangered partitions first.
-3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups
-   completely; a partition without a replica that can lead where it is has one moved. Where nodes
-   only hold too many of a group, by soft rules, that is left to the descent.
+3. *Rules*: rules broken between replicas are repaired, one move at a time, soft ones yielding to
+   hard ones, and skews of groups completely; a partition without a replica that can lead where it
+   is has one moved. Where nodes only hold too many of a group, by soft rules, that is left to the
+   descent.
 4. *Place and level*: the descent places waiting replicas, together with the fewest that overfull
    nodes must lose, and brings every node below its target; a replica that fits nowhere displaces
    smaller ones, or any that fits elsewhere. Repairs that failed for want of room are tried again.
@@ -35,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
+from evenkeel.measure.audit import KINDS, audit
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.loads import has_leaders
@@ -178,6 +179,7 @@ def search(run: SearchRun) -> None:
     if run.broken and not only_crowded(run):
         with run.timed("rules"):
             repair_rules(run)
+            repair_past_soft_rules(run)
             even_out_groups(run)
     repair_leaders(run)
     with run.timed("level"):
@@ -600,6 +602,20 @@ def place_past_soft_rules(run: SearchRun) -> None:
         place(run, repairs_first(run.problem, run.state, waiting, waiting), "soft rules")
     if yielded and run.stop is None:
         repair_within_targets(run)
+
+
+def repair_past_soft_rules(run: SearchRun) -> None:
+    """Repair the hard rules that only soft limits keep broken."""
+    weights, yielded = soft_weights(run), False
+    while weights and run.stop is None:
+        if not any(KINDS[one.kind].hard for one in rules_broken(run, run.placement)):
+            break
+        ignore_soft_rules(run, weights.pop(0))
+        repair_rules(run)
+        yielded = True
+    if yielded:
+        ignore_soft_rules(run, 0.0)
+        repair_rules(run, 0)  # what moved is put where it keeps them, if that can be
 
 
 def level_past_soft_rules(run: SearchRun) -> None:
