@@ -45,6 +45,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
         ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
         ("elasticsearch/copies-by-shard-stores", "stores.json", "give _cat/shards"),
+        ("elasticsearch/header-of-eight-rows-of-seven", "allocation.txt", "cells, the header 8"),
         ("cockroach/regions-in-place-of-ranges", "regions.txt", "crdb_internal.ranges"),
         ("cockroach/regions-in-place-of-ranges", "ls.txt", "node status --all --format=csv"),
         ("cockroach/regions-in-place-of-ranges", "rows.txt", "without its header"),

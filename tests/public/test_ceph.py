@@ -387,3 +387,19 @@ def test_upmaps_without_effect_are_noted_and_move_nothing(public, how):
         assert "upmaps without effect, as CRUSH puts the group elsewhere" in answer.text
         assert case.run("solve", *FILES, *how, "-o", "plan.sh").code == answer.code
         assert case.written("idle.sh") == case.written("plan.sh")
+
+
+def test_groups_that_lack_a_replica_by_a_weight_of_zero_are_named(public):
+    case = public("ceph/racks-without-weight")
+    answer = case.run("solve", "osd_dump.txt", "crush.txt", "-o", "plan.sh")
+    assert answer.code == 0
+    named = "pool 16 (CRUSH rule indc1): CRUSH finds devices for fewer than 3 replicas of 32 of 32"
+    assert named in answer.text and "require_min_compat_client jewel" in answer.text
+    hosts = [{"3", "6"}, {"4", "7"}, {"5", "8"}, {"0"}, {"1"}, {"2"}]
+    lines = [line for line in case.written("plan.sh").splitlines() if "pg-upmap-items" in line]
+    assert lines
+    for line in lines:
+        pairs = line.split("pg-upmap-items ")[1].split()[1:]
+        assert all({*pairs[i : i + 2]} in hosts for i in range(0, len(pairs), 2))
+    later = case.run("check", "osd_dump.txt", "crush.txt", "pg_dump.txt")
+    assert later.code == 2 and "the files are of different times" in later.text

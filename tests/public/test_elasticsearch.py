@@ -1,6 +1,7 @@
 """Elasticsearch and OpenSearch: situations that operators reported."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -576,3 +577,12 @@ def test_a_node_that_stays_excluded_is_why_replicas_have_none(public):
     answer, commands = ordered(case, files=(*TEXTS, "settings_after.json"))
     assert answer.code == 0 and targets(commands) == {"opensearch-cluster-data-nodes-0"}
     assert [kind for kind, _ in commands] == ["allocate_replica"] * 9
+
+
+def test_a_copy_goes_to_the_one_node_below_the_low_watermark(public):
+    case = public("elasticsearch/two-of-three-above-low")
+    answer, commands = ordered(case, files=("shards.txt", "allocation.txt"))
+    assert answer.code == 3  # bytes cannot be as level as asked
+    assert "dcavm090pr722 (87.5%), dcbvm090pr721 (87.4%)" in answer.text
+    assert targets(commands) == {"dcbvm090pr723"}
+    assert Counter(kind for kind, _ in commands) == {"move": 3, "allocate_replica": 1}

@@ -883,3 +883,14 @@ def test_remarks_behind_lines_are_passed_over(public):
     assert "with --level none they move for rules alone" in answer.text
     assert [*lists(case, "p.json")] == ["balanced_topic-1"]
     assert elected(case, "p.election.json") == [2, 4, 6]
+
+
+def test_two_of_five_brokers_are_emptied_as_one_session_describes_them(public):
+    case = public("kafka/scale-down-of-strimzi")
+    answer = case.run("solve", "session.txt", "--drain", "3", "--drain", "4", "-o", "p.json")
+    assert answer.code == 0 and "moves 24 24" in answer.text
+    assert "a proposed assignment beside the current one" in answer.text
+    after = lists(case, "p.json")
+    assert len(after) == 18 and all(sorted(row) == [0, 1, 2] for row in after.values())
+    led = Counter(row[0] for row in after.values()) + Counter([0, 0])  # two lists stay
+    assert max(led.values()) == 7

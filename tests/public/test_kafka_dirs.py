@@ -96,3 +96,16 @@ def test_plans_that_only_move_inside_brokers_have_their_folder(public, given):
         assert answer.code == 0 and "Inside nodes 15 moves" in answer.text
         assert "Inside nodes 15 moves" in case.written("move/README.md")
         assert [*case.path("move").glob("waves/inside-*.json")]
+
+
+def test_two_volumes_of_a_broker_are_emptied_where_partitions_are_empty(public):
+    case = public("kafka/volumes-of-a-broker-removed")
+    left, taken = (f"/var/lib/kafka/data-{n}/kafka-log0" for n in (1, 0))
+    other = left.replace("-1", "-2")
+    words = ("--empty-disk", f"0:{left}", "--empty-disk", f"0:{other}", "-o", "p.json")
+    assert case.run("solve", "described.txt", "logdirs.json", *words).code == 0
+    found = rows(case)
+    assert sorted(found) == [1, 2, 4, 5]
+    for replicas, dirs in found.values():
+        own = dict(zip(replicas, dirs, strict=True))
+        assert own == dict.fromkeys(range(1, 6), "any") | {0: taken}

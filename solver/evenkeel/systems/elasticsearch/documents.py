@@ -179,7 +179,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     titles = _titles(kind, filled[0][1]) if filled else []
     usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
     known = usual
-    if _heads(kind, titles):
+    headed = _heads(kind, titles)
+    if headed:
         (number, header), *filled = filled
         if missing := _missing(kind, titles):
             faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
@@ -205,6 +206,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         wrong += 1
         if wrong <= LISTED_FAULTS:
             message = f"is no row of _cat/{kind}: ask for it with ?v, or with ?format=json"
+            if headed and len(cells := line.split()) < len(titles):
+                message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
     return found
 
