@@ -360,6 +360,39 @@ def test_a_keeper_with_an_end_shares_what_endless_keepers_and_nodes_leave():
     assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == [np.inf, np.inf, 2.0, 2.0]
 
 
+INF = np.inf
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("capacity", "zones", "accepts", "placement", "replicas", "target"),
+    [
+        # node 0 and the endless node 2 share a zone, and so one replica of each; 4 and 5 are empty
+        ([INF, 6, INF, 12, INF, 99], "babcac", "011100", [[0, -1]] * 9, 2, [3, 6]),
+        # a replica that node 4 holds of another partition is no place for these
+        ([INF, 6, INF, 12, INF], "babca", "01110", [*[[0]] * 9, *[[4]] * 5], [2] * 9 + [1] * 5,
+         [3, 6]),
+        # of two replicas that are kept in a zone beyond its limit, one leaves
+        ([INF, INF, INF, 12, INF], "bbbcd", "00110", [[0, 1]] * 9, 2, [INF, 9]),
+        # what is kept of one partition beyond what it wants is no place for another
+        ([INF, 3, INF, 3], "abcd", "0101", [[0, 2], [0, -1]], [1, 2], [1, 1]),
+    ],
+)  # fmt: skip
+def test_nodes_that_accept_nothing_are_places_only_for_what_they_hold(
+    capacity, zones, accepts, placement, replicas, target
+):
+    cluster = Cluster.from_arrays(
+        capacity=[[one] for one in capacity],
+        load=np.ones((len(placement), 1)),
+        placement=placement,
+        replicas=replicas,
+        domains={"zone": [*zones]},
+        spread={"zone": 1},
+        accepts=[one == "1" for one in accepts],
+    )
+    assert bounds(cluster, Goals(level=0.0)).target[[1, 3], 0].tolist() == target
+
+
 def test_endless_nodes_for_few_replicas_are_in_the_part_that_is_forced():
     cluster = Cluster.from_arrays(
         capacity=[[np.inf], [np.inf], [8.0], [8.0]],

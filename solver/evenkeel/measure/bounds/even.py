@@ -12,8 +12,8 @@ Source: Fujishige, Lexicographically optimal base of a polymatroid with respect 
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,12 +24,19 @@ from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
+from evenkeel.model.topology import NODE_TIER
 
 LEAST = 1e-300
 """Stands for nothing where something is divided by it."""
 
 MARGIN = 1e-6
 """Relative difference that rounding cannot make."""
+
+MOST_CLASSES = 1024
+"""Classes up to which partitions are distinguished by the domains that keep replicas of them."""
+
+NONE_KEPT = np.zeros(0, np.intp)
+"""Neither partitions nor nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +48,9 @@ class Classes:
     wanted: NDArray[np.int64]
     member: NDArray[np.int64]  # (P,) class of each partition
     first: NDArray[np.int64]  # (Q,) first partition of each; none if there are no partitions
+    # (E,) class and node of each replica that nodes set apart keep, of one partition of each class
+    kept_of: NDArray[np.intp]
+    kept_on: NDArray[np.intp]
 
     @classmethod
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
@@ -49,15 +59,30 @@ class Classes:
         return memoize(scope, "classes", lambda: cls.by(scope, partitions.replicas), partitions)
 
     @classmethod
-    def by(cls, scope: Scope, wanted: NDArray[np.integer]) -> "Classes":
-        """Find the classes of partitions that want so many replicas, (P,)."""
-        if len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1:
+    def by(
+        cls, scope: Scope, wanted: NDArray[np.integer],
+        owner: NDArray[np.intp] = NONE_KEPT, node: NDArray[np.intp] = NONE_KEPT,
+    ) -> "Classes":  # fmt: skip
+        """Find the classes of partitions that want so many replicas, (P,), beside those kept.
+
+        The latter are given by partition and node, (E,); in a class they are on the same nodes.
+        """
+        if len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1 > len(owner):
             one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
-            return cls(none, one, np.zeros(len(wanted), np.int64), none)
+            return cls(none, one, np.zeros(len(wanted), np.int64), none, NONE_KEPT, NONE_KEPT)
         most = int(wanted.max(initial=0)) + 1
-        pair = scope.rule.astype(np.int64) * most + wanted
-        found, first, member = np.unique(pair, return_index=True, return_inverse=True)
-        return cls(found // most, found % most, member.reshape(-1), first)
+        key = scope.rule.astype(np.int64) * most + wanted
+        order = np.lexsort((node, owner))
+        owner, node = owner[order], node[order]
+        nth = np.arange(len(owner)) - np.searchsorted(owner, owner)
+        for n in range(int(nth.max(initial=-1)) + 1):
+            key = np.unique(key, return_inverse=True)[1].reshape(-1) * (scope.open.shape[1] + 1)
+            key[owner[nth == n]] += node[nth == n] + 1
+        _, first, member = np.unique(key, return_index=True, return_inverse=True)
+        of = member.reshape(-1)[owner]
+        shown = first[of] == owner
+        rule, each = scope.rule[first].astype(np.int64), wanted[first].astype(np.int64)
+        return cls(rule, each, member.reshape(-1), first, of[shown], node[shown])
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weight of one replica of every partition of each class."""
@@ -89,14 +114,17 @@ def forced_parts(
     Where some nodes accept nothing, looked at are sets with these and sets without: then all that
     they hold stays.
     """
-    classes, receives = Classes.of(placed, scope), placed.cluster.nodes.may_receive
-    yield from _spread(placed, scope, classes, usable, capacity)
-    yield from _class(placed, scope, classes, usable, capacity)
-    if not np.array_equal(usable, receives):
-        yield from _beside_kept(placed, scope, receives, capacity)
-        without_end = ~receives & np.isinf(capacity).any(1)
-        if (usable & without_end).any() and (usable & ~receives & ~without_end).any():
-            yield from _beside_kept(placed, scope, usable & ~without_end, capacity)
+    yield from _parts(placed, scope, Classes.of(placed, scope), usable, capacity)
+    nodes, stays = placed.cluster.nodes, staying(placed, scope)
+    keepers, before = usable & ~nodes.may_receive, usable
+    if not keepers.any():
+        return
+    empty = np.bincount(stays, minlength=len(nodes) + 1)[1:] == 0
+    no_level = empty | ~nodes.alive | np.isinf(capacity).any(1)
+    for apart in (keepers & no_level, keepers):
+        if (before & apart).any():
+            before = usable & ~apart
+            yield from _beside_kept(placed, scope, before, capacity)
 
 
 def _beside_kept(
@@ -105,29 +133,43 @@ def _beside_kept(
 ) -> Iterator[Part]:  # fmt: skip
     """Give nodes that take replicas what the others do not keep; to none what finds no place."""
     stays, nodes = staying(placed, scope), placed.cluster.nodes
-    kept = placed.tallied(np.append(False, nodes.may_hold & ~takes).take(stays))
-    wanted = placed.cluster.partitions.replicas
-    kept = np.where(piling(placed, scope) & (kept > 0), wanted, kept)  # others may come to it
-    rest = np.maximum(wanted - np.minimum(kept, most_away(placed, stays > 0)), 0)
-    classes = Classes.by(scope, rest)
-    placeable = _placeable(placed, scope, classes, takes, capacity)[classes.member]
-    if (placeable < rest).any():
-        lost = weighted_sum(rest - placeable, placed.lightest)
+    at = np.flatnonzero(np.append(False, nodes.may_hold & ~takes).take(stays))
+    owner, node = placed.partition(at), stays[at] - 1
+    wanted, piles = placed.cluster.partitions.replicas, piling(placed, scope)
+    kept, away = np.bincount(owner, minlength=len(wanted)), most_away(placed, stays > 0)
+    stay = ((kept <= away) & ~piles)[owner]  # else any of them may leave, or others come to it
+    kept = np.where(piles & (kept > 0), wanted, kept)
+    rest = np.maximum(wanted - np.minimum(kept, away), 0)
+    classes = Classes.by(scope, rest, owner[stay], _alike(placed, scope)[node[stay]])
+    if len(classes.rule) > MOST_CLASSES:
+        classes = Classes.by(scope, rest)
+    placeable = _placeable(classes, _limits(placed, scope, classes, takes, capacity))
+    if (placeable < classes.wanted).any():
+        lost = (classes.wanted - placeable) @ classes.loads(placed.lightest)
         yield Part("spread", np.zeros_like(takes), lost)
-        classes = Classes.by(scope, placeable)
-    yield from _spread(placed, scope, classes, takes, capacity)
-    yield from _class(placed, scope, classes, takes, capacity)
+        classes = replace(classes, wanted=placeable)
+    yield Part("spread", takes, classes.wanted @ classes.loads(placed.lightest))
+    yield from _parts(placed, scope, classes, takes, capacity)
 
 
-def _placeable(
-    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-) -> NDArray[np.int64]:  # fmt: skip
+def _alike(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+    """Return the first node that is in the same domains of limits, (N,), other than nodes."""
+    topology = placed.cluster.topology
+    tiers = [
+        topology.tier_index(one.tier) for one in scope.bindings
+        if one.kind == "spread" and one.hard and one.tier != NODE_TIER
+    ]  # fmt: skip
+    domains = topology.domain_with_nodes[tiers]
+    _, first, which = np.unique(domains, axis=1, return_index=True, return_inverse=True)
+    return first[which.reshape(-1)]
+
+
+def _placeable(classes: Classes, limits: "Iterable[_Limit]") -> NDArray[np.int64]:
     """Return how many replicas of a partition the limits leave places for, by class, (Q,)."""
-    most = classes.wanted.astype(np.int64)
-    for _, _, bound, places, _ in _limits(placed, scope, classes, usable, capacity):
-        most = np.where(bound, np.minimum(most, places.sum(1)), most).astype(np.int64)
-    return most
+    lost = np.zeros(len(classes.wanted))
+    for limit in limits:
+        lost = np.maximum(lost, limit.wanted - limit.places.sum(1))
+    return np.maximum(classes.wanted - lost, 0.0).astype(np.int64)
 
 
 def wished_parts(
@@ -135,7 +177,8 @@ def wished_parts(
 ) -> list[Part]:
     """Return the same of spread limits that are soft; none if one of them finds no room."""
     classes = Classes.of(placed, scope)
-    found = [*_spread(placed, scope, classes, usable, capacity, hard=False)]
+    limits = _limits(placed, scope, classes, usable, capacity, hard=False)
+    found = [*_spread(placed, scope, classes, usable, limits)]
     fits = all((one.load <= capacity[one.inside].sum(0)).all() for one in found)
     return found if fits else []
 
@@ -150,19 +193,16 @@ def forced_loads(
 ) -> NDArray[np.float64]:
     """Return the load that a limit leaves no place for but in each domain, (domains, D)."""
     bound, places = _places(scope, classes, amount, domain, usable)
-    alone = _alone(classes, bound, places)
+    alone = _alone(classes.wanted * bound, places)
     if not alone.any():
         return np.zeros((places.shape[1], len(placed.cluster.dimensions)))
     forced: NDArray[np.float64] = alone.T @ classes.loads(placed.lightest)
     return forced
 
 
-def _alone(
-    classes: Classes, bound: NDArray[np.bool_], places: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _alone(wanted: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Replicas of one partition that each domain must hold, by class; (Q, domains)."""
-    wanted = (classes.wanted * bound)[:, None]
-    return _with_places(wanted - (places.sum(1, keepdims=True) - places), places)
+    return _with_places(wanted[:, None] - (places.sum(1, keepdims=True) - places), places)
 
 
 def _with_places(forced: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,14 +210,20 @@ def _with_places(forced: NDArray[np.float64], places: NDArray[np.float64]) -> ND
     return np.maximum(np.where(places > 0.0, np.minimum(forced, places), forced), 0.0)
 
 
-def _spread(
-    placed: PlacementCounts,
-    scope: Scope,
-    classes: Classes,
-    usable: NDArray[np.bool_],
+def _parts(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
     capacity: NDArray[np.float64],
-    hard: bool = True,
-) -> Iterator[Part]:
+) -> Iterator[Part]:  # fmt: skip
+    """Yield what spread limits force into domains, and rules into nodes that they leave open."""
+    limits = [*_limits(placed, scope, classes, usable, capacity)]
+    yield from _spread(placed, scope, classes, usable, limits)
+    yield from _class(placed, scope, classes, usable, limits)
+
+
+def _spread(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
+    limits: "Iterable[_Limit]",
+) -> Iterator[Part]:  # fmt: skip
     """Give domains what a spread limit leaves no place for elsewhere.
 
     With at most a per domain, z domains, and w replicas, any k of the domains together have at
@@ -185,16 +231,15 @@ def _spread(
     fullest, then the fullest with more domains of what these have beside, and so on.
     """
     is_shared = _is_shared(placed, scope, usable)
-    limits = _limits(placed, scope, classes, usable, capacity, hard)
-    for inside, domain, bound, places, room in limits:
+    for inside, domain, bound, wanted, places, room in limits:
         if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
             continue
         weight = classes.loads(placed.lightest)
-        alone = _alone(classes, bound, places)
+        alone = _alone(wanted, places)
         for c in np.flatnonzero(alone.any(0)).tolist():
             yield Part("spread", inside & (domain == c), alone[:, c] @ weight)
-        wanted, everywhere = classes.wanted * bound, places.sum(1)
-        for d in range(capacity.shape[1]):
+        everywhere = places.sum(1)
+        for d in range(room.shape[1]):
             order = np.argsort(room[:, d], kind="stable")
             among = np.cumsum(places[:, order], axis=1)[:, :-1]  # (Q, domains - 1)
             together = _with_places(wanted[:, None] - (everywhere[:, None] - among), among)
@@ -240,14 +285,25 @@ def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np
     if not _is_shared(placed, scope, usable):
         return np.full(capacity.shape[1], np.inf)
     classes, ample = Classes.of(placed, scope), np.zeros(capacity.shape[1])
-    for _, _, bound, places, room in _limits(placed, scope, classes, usable, capacity):
-        ample = np.maximum(ample, _ample(classes, bound, places, room))
+    for limit in _limits(placed, scope, classes, usable, capacity):
+        ample = np.maximum(ample, _ample(classes, limit.bound, limit.places, limit.room))
     return ample
 
 
 def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_]) -> bool:
     """Return whether every node that may hold replicas may be given any."""
     return bool(scope.open.all()) and np.array_equal(usable, placed.cluster.nodes.may_receive)
+
+
+class _Limit(NamedTuple):
+    """A spread limit on N nodes in M domains, and the Q classes that it binds."""
+
+    inside: NDArray[np.bool_]  # (N,) usable nodes in the domains
+    domain: NDArray[np.int32]  # (N,)
+    bound: NDArray[np.bool_]  # (Q,)
+    wanted: NDArray[np.int64]  # (Q,) replicas that want places; 0 of classes that are not bound
+    places: NDArray[np.float64]  # (Q, M) how many of them each domain takes
+    room: NDArray[np.float64]  # (M, D) capacity of the nodes
 
 
 def _limits(
@@ -257,13 +313,8 @@ def _limits(
     usable: NDArray[np.bool_],
     capacity: NDArray[np.float64],
     hard: bool = True,
-) -> Iterator[
-    tuple[
-        NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64],
-        NDArray[np.float64],
-    ]
-]:  # fmt: skip
-    """Yield of each spread limit: nodes, domains, classes bound, their places, and the room."""
+) -> Iterator[_Limit]:
+    """Yield the spread limits that bind; what is kept in a domain takes a place of it."""
     topology = placed.cluster.topology
     for binding in scope.bindings:
         if binding.kind != "spread" or binding.hard is not hard:
@@ -272,13 +323,22 @@ def _limits(
         bound, places = _places(scope, classes, binding.amount, domain, usable)
         if not hard:  # it yields where it cannot hold
             bound &= places.sum(1) >= classes.wanted
+        wanted = classes.wanted * bound
+        of, on = classes.kept_of, domain[classes.kept_on]
+        if len(of) and binding.tier != NODE_TIER:
+            counted = bound[of] & (on >= 0)
+            kept, count = np.unique(of[counted] * places.shape[1] + on[counted], return_counts=True)
+            q, at = np.divmod(kept, places.shape[1])
+            beyond = np.maximum(count - binding.amount[classes.first[q]], 0)  # has to leave
+            np.add.at(wanted, q, beyond)
+            places[q, at] = np.maximum(places[q, at] - count, 0.0)
         if not bound.any():
             continue
         inside = usable & (domain >= 0)
         room = np.zeros((places.shape[1], capacity.shape[1]))
         for d in range(capacity.shape[1]):
             room[:, d] = np.bincount(domain[inside], capacity[inside, d], places.shape[1])
-        yield inside, domain, bound, places, room
+        yield _Limit(inside, domain, bound, wanted, places, room)
 
 
 def _places(
@@ -303,15 +363,14 @@ def _places(
 
 def _class(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
+    limits: "Iterable[_Limit]",
 ) -> Iterator[Part]:  # fmt: skip
     """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
     if len(scope.open) == 1 and scope.open.all():
         return
     weight = classes.loads(placed.lightest)
     forced = _with_places(
-        classes.wanted.astype(np.float64),
-        _placeable(placed, scope, classes, usable, capacity).astype(np.float64),
+        classes.wanted.astype(np.float64), _placeable(classes, limits).astype(np.float64)
     )
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
