@@ -194,6 +194,21 @@ def test_several_dimensions_at_once_prove_more_than_each_alone():
     assert bounds(cluster, Goals(level=0.04)).moves_level > LEAST["medium"][0.04]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_full_node_loses_as_many_replicas_as_its_largest_that_suffice(seed):
+    rng = np.random.default_rng(seed)
+    load, node = rng.exponential(1.0, 24), rng.integers(0, 4, 24) % 3
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((4, 1), 100.0), load=load[:, None], placement=node[:, None]
+    )
+    found = bounds(cluster, Goals(level=0.05))
+    count = [
+        int((held.sum() - np.append(0.0, np.cumsum(-np.sort(-held))) > target).sum())
+        for held, target in ((load[node == n], found.target[n, 0]) for n in range(4))
+    ]
+    assert found.moves_level == sum(count)
+
+
 def test_a_level_of_as_many_zones_as_replicas_is_bound_by_the_smallest_zone():
     instance = generate(P=60, N=9, Z=3, D=2, seed=3)
     instance["capacity"] = np.where(instance["zone"] == 1, 0.5, 1.0)[:, None] * instance["capacity"]

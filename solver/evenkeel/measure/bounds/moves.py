@@ -289,11 +289,15 @@ def _reweighed(
 def largest_needed(
     size: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return how many of the largest entries of each row sum up to 1, and the smallest of those."""
+    """Return how many of the largest entries of each row sum up to 1, and the smallest of those.
+
+    Where all of them are too few, it is 0.
+    """
     descending = np.sort(size, axis=1)[:, ::-1]
     enough = np.cumsum(descending, axis=1) >= 1.0 - ROUNDING
     count = np.minimum((~enough).sum(1) + 1, size.shape[1])
-    return count, descending[np.arange(len(size)), count - 1]
+    smallest = descending[np.arange(len(size)), count - 1]
+    return count, np.where(enough[:, -1], smallest, 0.0)
 
 
 def _most_kept(
