@@ -330,6 +330,17 @@ class TestTables:
         assert (len(cluster.nodes), cluster.placement.node.tolist()) == (2, [0, 0, 1])
         assert "cut.txt:4: stands for rows" in case.run("check", "nodes.txt", "cut.txt").text
 
+    def test_a_table_of_one_column(self, public):
+        case = public("tables/citus-one-large-tenant")
+        moves, answer = moved(case, "workers.txt", "shards.txt", "--level", "10%")
+        assert (moves, answer.code, answer.json["goals_reached"]) == (9, 0, True)
+
+    def test_a_session_of_dsql(self, public):
+        case = public("tables/druid-a-replica-in-each-tier")
+        words = ("servers.txt", "segments.txt", "--spread", "tier=1", "--level", "5%")
+        moves, answer = moved(case, *words)
+        assert (moves, answer.json["status"]) == (8, "optimal")
+
     @pytest.mark.parametrize(
         "names",
         [("nodes.txt", "replicas.txt"), ("sqlcmd-nodes.txt", "sqlcmd-replicas.txt"),

@@ -326,3 +326,9 @@ def test_leaders_of_tables_that_are_bound_to_zones(public):
     words = ("--level", "none", "--leaders", "0")
     found, moves = counted(case, *words, files=("nodes.csv", "replicas.csv", "rules.toml"))
     assert (found["leader_changes"], found["most_leaders"], moves) == (10, 4, [])
+
+
+def test_rows_that_a_join_repeats(public):
+    case = public("tables/regions-listed-twice")
+    refused = case.run("check", "stores.txt", "peers.txt")
+    assert refused.code == 2 and "leads already, in a row that this one repeats" in refused.text

@@ -67,7 +67,7 @@ DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
 
 STATEMENT = re.compile(
     rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
-    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n]*\|[^\n]*\n[ \t]*-+\+[-+]*\r?\n)"
+    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n:]*[^\s:][^\n:]*\n[ \t]*--[-+ \t]*\r?\n)"
 )
 """What stands before a table that is drawn, such as the statement that printed it."""
 
@@ -316,8 +316,6 @@ def header_of(document: Document) -> frozenset[str]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return frozenset()
     line = _header_line(undrawn(document).data[:HEAD].decode("utf-8", "replace"))
-    if not any(mark in line for mark in DELIMITERS):
-        return frozenset()
     return frozenset(name.lower() for name in _titles(line))
 
 

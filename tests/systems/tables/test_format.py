@@ -255,6 +255,26 @@ class TestWhatIsWrong:
         assert faults_of(SMALL, replicas) == [("<bytes>:3: load_cpu", 2.0)]
 
     @pytest.mark.parametrize(
+        ("rows", "column"),
+        [
+            (b"partition,node\np,a\n,b\n", "partition"),
+            (b"group,index,node\ng,0,a\ng,,b\n", "index"),
+            (b"group,index,node\ng,0,a\n,1,b\n", "group"),
+        ],
+    )
+    def test_each_row_names_its_partition(self, rows, column):
+        assert faults_of(SMALL, rows) == [(f"<bytes>:3: {column}", "")]
+
+    def test_rows_that_repeat_others_are_noted(self):
+        rows = b"partition,node\np,a\np,b\np,a\nq,b\n"
+        (noted,) = registry.find("tables").left_out(ek.read(SMALL, rows))
+        assert noted.startswith("replicas of p more than once on a node: each row counts as one")
+        led = b"partition,role,node\np,leader,a\np,leader,%s\n"
+        for node, message in ((b"a", "already, in a row that"), (b"b", "<bytes>:2: role leads")):
+            with pytest.raises(InvalidInput, match=message):
+                ek.read(SMALL, led % node)
+
+    @pytest.mark.parametrize(
         "rows", [b"partition,node\np,a,b\n", b'partition,node\n"p,a\n', b'partition,node\n"p"x,a\n']
     )
     def test_rows_that_are_no_rows_are_named_by_line(self, rows):

@@ -41,8 +41,8 @@ TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "avai
          "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
 """Columns of tiers by which a table of nodes is recognised that has no capacities."""
 
-ALONE = re.compile(rb"\s*(?:node|id|name)\s*\n(?!\s*--)", re.IGNORECASE)
-"""How a table of nodes begins that has no other column, not one that a shell has ruled."""
+RULED = re.compile(rb"\s*(?:id|name)\s*\n\s*--", re.IGNORECASE)
+"""How a list of another system begins that a shell has ruled, such as ``cockroach node ls``."""
 
 COUNT = "replicas"
 """The dimension that counts replicas, where tables have neither capacities nor loads."""
@@ -89,6 +89,9 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     uncapped: list[str] = []
 
 
+DISTINCT = "leave one of each, as SELECT DISTINCT does"
+"""What is to be done about rows that repeat others."""
+
 TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
 """How the last row of a spreadsheet is called."""
 
@@ -130,7 +133,7 @@ def kind_of(document: Document) -> Kind:
     names = header_of(document)
     if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
         return "nodes"
-    if (names & {*NODE} and names <= OF_NODES | TIERS) or ALONE.match(document.data[:HEAD]):
+    if names & {*NODE} and names <= OF_NODES | TIERS and not RULED.match(document.data[:HEAD]):
         return "nodes"
     if "node" in names and (names >= {"group", "index"} or "partition" in names):
         return "replicas"
@@ -230,7 +233,7 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     tiers = [] if found.rules is None else found.rules[1].tiers
     of_bytes = None if found.rules is None else found.rules[1].bytes
     given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
-    partitions = _partitions(replicas)
+    partitions = _partitions(faults, replicas)
     given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
     given |= _disks(found, partitions, given["node_names"])
     given |= _bound(faults, found, partitions, given)
@@ -512,11 +515,16 @@ def _replicas(
     return given
 
 
-def _partitions(table: Table) -> Partitions:
+def _partitions(faults: FaultList, table: Table) -> Partitions:
     """Return the partitions in the order in which they first stand."""
-    if "partition" in table.columns:
-        return Partitions(*table.numbered("partition"))
-    (groups, group), (indices, index) = map(table.numbered, ("group", "index"))
+    keys = ("partition",) if "partition" in table.columns else ("group", "index")
+    numbers = [table.numbered(key) for key in keys]
+    for key, (texts, _) in zip(keys, numbers, strict=True):
+        if "" in texts:
+            table.each(faults, key, lambda cell: not cell, "is empty: each row names its partition")
+    if len(keys) == 1:
+        return Partitions(*numbers[0])
+    (groups, group), (indices, index) = numbers
     pairs = group * max(len(indices), 1) + index
     # the rows of a partition stand together as a rule
     begin = np.flatnonzero(np.diff(pairs, prepend=-1))
@@ -590,8 +598,12 @@ def _roles(
     at = np.flatnonzero(leads)
     leader[owner[at]] = at - first[owner[at]]
     for k in np.flatnonzero(owner[at][1:] == owner[at][:-1])[:LISTED_FAULTS].tolist():
-        before, row = (table.at(int(order[at[i]]), "role") for i in (k, k + 1))
-        faults.add(row, "leader", f"{before} leads already")
+        before, row = (int(order[at[i]]) for i in (k, k + 1))
+        alike = all(cells[before] == cells[row] for cells in table.columns.values())
+        rest = f", in a row that this one repeats: {DISTINCT}" if alike else ""
+        faults.add(
+            table.at(row, "role"), "leader", f"{table.at(before, 'role')} leads already{rest}"
+        )
     return {"role": role, "leader": leader}
 
 
@@ -878,6 +890,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
             "count as not known"
         )
+    if twice := _twice_on_a_node(cluster):
+        yield (
+            f"replicas of {some_of(twice, printable, NAMED)} more than once on a node: each row "
+            f"counts as one; {DISTINCT}, if they are the same"
+        )
     odd = cluster.native.get(UNITLESS, {}) if _remembers(cluster) else {}
     for with_units, without in odd.items():
         yield (
@@ -904,6 +921,15 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         )
     for name, count in empty.get("loads", {}).items():
         yield f"no load of {name} in {counted(count, 'row')} of replicas: it counts as 0"
+
+
+def _twice_on_a_node(cluster: Cluster) -> list[str]:
+    """Return partitions with two replicas on a node, unless a rule lifts the limit of one."""
+    placed, count = cluster.placement, len(cluster.nodes)
+    pair = np.sort((placed.owner.astype(np.int64) * count + placed.node)[placed.node >= 0])
+    twice = np.unique(pair[1:][pair[1:] == pair[:-1]] // max(count, 1)).tolist()
+    lifted = any(rule.spread.get("node", 1) is None for rule in cluster.rules)
+    return [] if lifted else [cluster.partitions.names[p] for p in twice]
 
 
 def _remembers(cluster: Cluster) -> bool:
