@@ -63,6 +63,16 @@ def test_an_instance_of_weight_0_takes_nothing_new_where_weights_count(public, m
     assert np.bincount(result.placement.node, minlength=4).tolist() == held
 
 
+def test_an_ideal_state_in_full_auto_places_nothing(public):
+    case = public("helix/full-auto-without-a-view")
+    answer = case.run("solve", "idealstate.json", "session.txt", "--json", "-o", "placed.json")
+    assert (answer.code, answer.json["status"], answer.json["moves"]) == (0, "optimal", 16)
+    assert "no instance in the ideal state of TestDB0: its replicas count as placed" in answer.text
+    assert "replicas count as where ideal states have them" not in answer.text
+    (record,) = json.loads(case.written("placed.json"))
+    assert sorted(held(record).values()) == [3, 3, 3, 3, 4]
+
+
 def test_a_table_of_pinot_on_one_of_four_servers(public):
     answer, written = solved(public("helix/pinot-table-on-one-server"))
     assert answer.json["status"] == "optimal"

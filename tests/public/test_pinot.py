@@ -33,6 +33,18 @@ def test_a_replica_more_than_the_table_has_leaves_each_server(public):
     assert held(written["seg_OFFLINE"]) == {"0": 4, "1": 4, "2": 4}
 
 
+def test_the_configuration_of_a_table_has_the_number_of_its_replicas(public):
+    case = public("pinot/replication-increased")
+    files = ("IDEALSTATES.json", "EXTERNALVIEW.json", "PARTICIPANT.json", "LIVEINSTANCES.json",
+             "TABLE.json")  # fmt: skip
+    answer = case.run("solve", *files, "--json", "-o", "placed.json")
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 15)
+    assert "airlineStats_OFFLINE (2 for 1)" in answer.text
+    (record,) = json.loads(case.written("placed.json"))
+    assert {len(row) for row in record["mapFields"].values()} == {2}
+    assert record["simpleFields"]["REPLICAS"] == "2"
+
+
 def test_what_the_ideal_state_has_counts_before_the_view_shows_it(public):
     answer, written = solved(public("pinot/view-behind-the-ideal-state"))
     assert (answer.json["moves"], answer.json["broken"], written) == (0, {}, {})
@@ -52,6 +64,13 @@ def test_completed_segments_leave_the_one_server_that_consumes(public):
         "plan", "session.txt", "--target", str(case.path("placed.json")), "-o", "plan.json"
     )
     assert plan.code == 0 and "30 copies" in plan.text
+
+
+def test_a_server_that_was_added_takes_half_of_the_segments(public):
+    answer, written = solved(public("pinot/server-added"))
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 6)
+    servers = Counter(name for row in written["airlineStats_OFFLINE"].values() for name in row)
+    assert servers == {"Server_localhost_22001": 6, "Server_localhost_22004": 6}
 
 
 def test_segments_of_an_upsert_table_stay_together(public):

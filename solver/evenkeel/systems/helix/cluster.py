@@ -54,6 +54,10 @@ BROKEN = (
     "count as they are"
 )
 NO_VIEW = "no external view: replicas count as where ideal states have them; add EXTERNALVIEW"
+NO_PLACE = (
+    "no external view, and no instance in the ideal state of {}: its replicas count as placed "
+    "nowhere; add EXTERNALVIEW, unless they never were placed"
+)
 NO_CONFIG = (
     "no configuration of instances: no zones, no tags, none disabled; add CONFIGS/PARTICIPANT"
 )
@@ -123,7 +127,9 @@ def _note_missing(records: Records) -> None:
     if not records.tells_live:
         records.notes.add(NO_LIVE)
     if not records.view:
-        records.notes.add(NO_VIEW)
+        for name, one in records.ideal.items():
+            rows = (*one.record.mapFields.values(), *one.record.listFields.values())
+            records.notes.add(NO_VIEW) if any(rows) else records.notes.add(NO_PLACE, name)
     if not records.instance:
         records.notes.add(NO_CONFIG)
     for name, found in records.instance.items():

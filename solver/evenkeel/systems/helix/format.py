@@ -311,10 +311,17 @@ class Writer:
 
         Its tool refuses a record in SEMI_AUTO of which a list has another length than
         ``REPLICAS``, except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone.
+        In CUSTOMIZED it is the number of all partitions, if they have another one than before.
         """
         simple, widths = self.record["simpleFields"], {*self.widths.values()}
         wanted = simple.get("REPLICAS", "")
-        if self._custom or not wanted.isdecimal() or widths == {int(wanted)}:
+        if self._custom:
+            before, widths = (
+                {*map(len, one["mapFields"].values())} for one in (self.before, self.record)
+            )
+            if widths == before or len(widths) > 1:
+                return self.record
+        if not wanted.isdecimal() or widths == {int(wanted)}:
             return self.record
         named = f"{widths.pop()}" if len(widths) == 1 else "ANY_LIVEINSTANCE"
         changed: Raw = {**self.record, "simpleFields": {**simple, "REPLICAS": named}}

@@ -419,6 +419,10 @@ WEIGHTED = (
     "all instances alike, but for balance, which gives nothing new to those of weight 0"
 )
 TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"
+RECONFIGURED = (
+    "another number of replicas in the configuration of {} than in its ideal state: that of the "
+    "configuration counts, as in a rebalance of Pinot"
+)
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
 EMPTY: dict[str, str] = {}
@@ -582,12 +586,16 @@ def _wanted(
     source = found if found.text("REPLICAS") or config is None else config
     stated, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
     table = records.table.get(found.record.id)
-    if not stated and table is not None:  # of Pinot, read from answers
-        segments = _fields_of(table, "segmentsConfig")
-        stated = str(segments.get("replication") or segments.get("replicasPerPartition") or "")
+    configured = "" if table is None else _configured(table)
+    if stated and configured not in ("", stated):
+        records.notes.add(RECONFIGURED, f"{found.record.id} ({configured} for {stated})")
+    stated = configured or stated
     number = int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 6 else -1
     if 0 <= number <= MOST_REPLICAS and (number or automatic):
-        return [number] * len(rows)
+        return [
+            len(row.nodes) if configured and CONSUMING in row.states else number
+            for row in rows.values()
+        ]
     if stated == ALL or not automatic:
         tag = found.text("INSTANCE_GROUP_TAG")
         up = sum(is_up and (not tag or _carries(records, n, tag)) for n, is_up in alive.items())
@@ -598,6 +606,15 @@ def _wanted(
         return [max((len(row.nodes) for row in rows.values()), default=0)] * len(rows)
     records.notes.add(NO_NUMBER, f"{found.record.id} ({stated})")
     return None
+
+
+def _configured(table: Found) -> str:
+    """Return how many replicas a table of Pinot is to have, "" where instances are assigned."""
+    if _fields_of(table, "instanceAssignmentConfigMap"):
+        return ""
+    segments, names = _fields_of(table, "segmentsConfig"), ("replicasPerPartition", "replication")
+    chosen = names if table.record.id.endswith("_REALTIME") else names[1:]
+    return str(next((segments[name] for name in chosen if segments.get(name)), ""))
 
 
 def _listed(found: Found) -> dict[str, Sequence[str]]:
