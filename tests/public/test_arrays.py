@@ -1,0 +1,76 @@
+"""Problems that people post with arrays; what is least was found by CP-SAT, apart from us."""
+
+import numpy as np
+
+import evenkeel as ek
+
+
+def bins(rows, capacity):
+    """Return a cluster of single replicas, by the sizes in each bin."""
+    held = [(size, at) for at, row in enumerate(rows) for size in row]
+    return ek.Cluster.from_arrays(
+        capacity=[[capacity]] * len(rows), load=[[size] for size, _ in held],
+        placement=[[at] for _, at in held], dimensions=("size",), bytes="size",
+    )  # fmt: skip
+
+
+def loads(result):
+    return result.levelness.loads[:, 0].tolist()
+
+
+def moved(result):
+    return result.comparison.moves, result.comparison.bytes_moved
+
+
+class TestBuckets:
+    """https://stackoverflow.com/questions/16588669: even buckets, with little moved."""
+
+    cluster = bins([[10, 4, 3, 3, 2, 1], [5, 5, 3, 2, 1], [3, 1, 1], [2]], 100.0)
+
+    def test_three_moves_are_enough_and_known_to_be_needed(self):
+        result = ek.solve(self.cluster, goals=ek.Goals(level=0.1))
+        assert (result.status, moved(result)[0]) == ("optimal", 3)
+        assert sorted(loads(result)) == [11.0, 11.0, 12.0, 12.0]
+
+    def test_fifteen_units_are_enough(self):
+        of_size = {f"p{p}": size for p, size in enumerate([10, 4, 3, 3, 2, 1, 5, 5, 3, 2, 1])}
+        by_size = ek.Goals(level=0.1, move_cost=of_size)
+        limited = ek.Limits(bytes=15.0)
+        for asked in ({"goals": by_size}, {"goals": ek.Goals(level=0.1), "limits": limited}):
+            result = ek.solve(self.cluster, **asked)
+            assert result.success and max(loads(result)) == 12.0
+            assert moved(result)[1] == 15.0
+
+
+def test_bins_that_become_smaller():
+    """Of cs.stackexchange.com, the bin redistribution problem: below 16, and 5 units were moved."""
+    rows = [[3, 1, 4, 3], [2, 1, 7, 4], [1, 7, 4, 4], [4, 2, 3, 4, 5]]
+    result = ek.solve(bins(rows, 15.0), goals=ek.Goals(level=None))
+    assert (result.status, moved(result)) == ("optimal", (2, 4.0))
+
+
+class TestGarage:
+    """The real-world example of Garage's documentation: a copy in each of three zones.
+
+    Mercury, Venus, Earth and Mars have 1, 2, 2 and 1.5 TB.
+    """
+
+    def cluster(self, zones, placement=None):
+        return ek.Cluster.from_arrays(
+            capacity=[[1e12], [2e12], [2e12], [1.5e12]], load=np.full((256, 1), 1e12 / 256),
+            domains={"zone": zones}, spread={"zone": 1}, replicas=3, placement=placement,
+            dimensions=("disk",), bytes="disk",
+        )  # fmt: skip
+
+    def test_a_node_that_changes_its_zone(self):
+        first = self.cluster(["par1", "par1", "lon1", "bru1"])
+        placed = ek.solve(first).placement
+        assert np.bincount(placed.node).tolist() == [85, 171, 256, 256]
+        assert ek.headroom(first).reach().at_most == 1.5
+        later = self.cluster(["bru1", "par1", "lon1", "bru1"], placed.nodes)
+        assert ek.headroom(later).reach().at_most == 2.0
+        repaired = ek.solve(later, goals=ek.Goals(level=None))
+        assert (repaired.status, repaired.comparison.moves) == ("optimal", 85)
+        level = ek.solve(later)
+        assert (level.status, level.comparison.moves) == ("optimal", 95)
+        assert np.bincount(level.placement.node).tolist() == [95, 256, 256, 161]
