@@ -27,38 +27,29 @@ STDIN = "-"
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     """Return the cluster with the changes that the arguments ask for; all faults at once."""
-    from evenkeel.model.changes import Changes
+    from evenkeel.model.cluster import Cluster
 
     faults = FaultList()
-    changes: list[tuple[str, Callable[[Cluster], Cluster]]] = []
-    if arguments.add_nodes is not None:
-        quiet = arguments.quiet
-        changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes, quiet=quiet)))
-    if arguments.soft:
-        changes.append(("--soft", lambda one: softened(one, arguments.soft)))
-    if arguments.replicas:
-        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
-    if (growth := getattr(arguments, "growth", None)) is not None:
-        changes.append(("--grow", lambda one: one.apply(Changes(load_factor=growth))))
-    if arguments.spread:
-        changes.append(("--spread", lambda one: _spread(one, arguments.spread)))
-    changes += [("--require", partial(_required, asked)) for asked in arguments.require or ()]
-    for option, which, change in (
-        ("--drain", arguments.drain, "drain"),
-        ("--exclude", arguments.exclude, "cordon"),
-        ("--pin", arguments.pin, "pin"),
-        ("--empty-disk", arguments.empty_disk, "empty_disks"),
-    ):
-        if which:
-            changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
-    if arguments.no_lead:
-        changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
-    for option, make in changes:
+    asked: Sequence[tuple[str, Any, Callable[..., Cluster]]] = (
+        ("--add-nodes", arguments.add_nodes, partial(_grown, quiet=arguments.quiet)),
+        ("--soft", arguments.soft, softened),
+        ("--replicas", arguments.replicas, _with_replicas),
+        ("--grow", getattr(arguments, "growth", None), _with_larger_loads),
+        ("--spread", arguments.spread, _spread),
+        *(("--require", one, _required) for one in arguments.require or ()),
+        ("--drain", arguments.drain, Cluster.drain),
+        ("--exclude", arguments.exclude, Cluster.cordon),
+        ("--pin", arguments.pin, Cluster.pin),
+        ("--empty-disk", arguments.empty_disk, Cluster.empty_disks),
+        ("--no-lead", arguments.no_lead, _not_leading),
+    )
+    for option, given, change in asked:
+        if given is None or given == []:
+            continue
         try:
-            cluster = make(cluster)
+            cluster = change(cluster, given)
         except InvalidInput as error:
-            for fault in error.faults:
-                faults.add(f"{option} {fault.path}", fault.value, fault.message)
+            faults.take(error, f"{option} ")
     faults.raise_if_any()
     if not arguments.quiet:
         for message in too_few_domains(cluster):
@@ -97,6 +88,13 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
     for note in dict.fromkeys(_spread_anew(cluster, changed)):
         complain(f"note: {note}")
     return changed
+
+
+def _with_larger_loads(cluster: "Cluster", factor: Any) -> "Cluster":
+    """Return the cluster with its loads multiplied."""
+    from evenkeel.model.changes import Changes
+
+    return cluster.apply(Changes(load_factor=factor))
 
 
 def _spread_anew(before: "Cluster", after: "Cluster") -> Iterator[str]:
@@ -183,7 +181,7 @@ def _spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":
     return _with_rules(cluster, every, lambda rule: replace(rule, spread={**rule.spread, **spread}))
 
 
-def _required(given: str, cluster: "Cluster") -> "Cluster":
+def _required(cluster: "Cluster", given: str) -> "Cluster":
     """Return the cluster in which replicas, of all partitions or of some, are on certain nodes."""
     from evenkeel.model.reading.selection import find_partitions, read_groups
     from evenkeel.model.rules import mask_of, parse_expression
@@ -232,7 +230,7 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
             )
             faults.add("tier", tier, message)
     faults.raise_if_any()
-    rules = [_yielding(rule, {*tiers}) for rule in cluster.rules]
+    rules = [replace(rule, **_yielding(rule, tiers)) for rule in cluster.rules]
     return cluster.replace(
         rules=rules, rule=cluster.partitions.rule, group_rule=cluster.partitions.group_rule
     )
@@ -263,34 +261,33 @@ def too_few_domains(cluster: "Cluster") -> Iterator[str]:
 def _hard(rule: "Rule") -> Iterator[str]:
     """Yield the tiers by which a rule keeps replicas apart, come what may."""
     for kind in KINDS:
-        yield from (tier for tier, amount in getattr(rule, kind).items() if _is_hard(amount))
+        yield from (tier for tier, amount in getattr(rule, kind).items() if isinstance(amount, int))
 
 
-def _is_hard(amount: Any) -> bool:
-    return isinstance(amount, int)
-
-
-def _yielding(rule: "Rule", tiers: set[str]) -> "Rule":
-    """Return a rule whose limits on some tiers are soft."""
-    changed: dict[str, Any] = {
+def _yielding(rule: "Rule", tiers: Sequence[str]) -> dict[str, Any]:
+    """Return what keeps replicas apart by a rule, its limits on some tiers soft."""
+    return {
         kind: {
-            tier: (amount, "soft") if tier in tiers and _is_hard(amount) else amount
+            tier: (amount, "soft") if tier in tiers and isinstance(amount, int) else amount
             for tier, amount in getattr(rule, kind).items()
         }
         for kind in KINDS
     }
-    return replace(rule, **changed)
 
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     """Read the files that the arguments name as a cluster, changed as the arguments ask."""
+    cluster = read_files(arguments, files_of(arguments, waiting))
+    return changed(cluster, arguments) if "drain" in arguments else cluster
+
+
+def read_files(arguments: argparse.Namespace, files: Sequence[Any]) -> "Cluster":
+    """Read files as a cluster, with the loads that the arguments name, and print notes."""
     from evenkeel.systems.registry import read
 
-    files = files_of(arguments, waiting)
     cluster = read(*files, format=arguments.format, **read_options(arguments))
     note_left_out(arguments, cluster)
-    cluster = with_measured_loads(arguments, cluster)
-    return changed(cluster, arguments) if "drain" in arguments else cluster
+    return with_measured_loads(arguments, cluster)
 
 
 def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "Cluster":

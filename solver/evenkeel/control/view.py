@@ -214,18 +214,12 @@ def assignable(cluster: Cluster) -> NDArray[np.bool_]:
 
 def changes(before: Cluster, now: Cluster) -> Changes:
     """Compare two snapshots."""
-    kinds = set()
     if before is now:
         return Changes()
-    if not _all_same(_of_cluster(before), _of_cluster(now)):
-        kinds.add(Change.CLUSTER)
-    if not _all_same(_of_nodes(before), _of_nodes(now)):
-        kinds.add(Change.NODES)
-    groups: tuple[int, ...] = ()
-    if not _all_same(_of_groups(before), _of_groups(now)):
-        kinds.add(Change.GROUPS)
-        groups = _changed_groups(before, now)
-    return Changes(frozenset(kinds), groups)
+    kinds = frozenset(
+        kind for kind, values in PARTS.items() if not _all_same(values(before), values(now))
+    )
+    return Changes(kinds, _changed_groups(before, now) if Change.GROUPS in kinds else ())
 
 
 def same_standing(before: Cluster, now: Cluster) -> bool:
@@ -239,12 +233,7 @@ def same_standing(before: Cluster, now: Cluster) -> bool:
 
 def digests(cluster: Cluster) -> dict[str, str]:
     """Sum up a snapshot, so that a later process can detect changes."""
-    parts = {
-        Change.CLUSTER: _of_cluster(cluster),
-        Change.NODES: _of_nodes(cluster),
-        Change.GROUPS: _of_groups(cluster),
-    }
-    return {change.value: _digest(values) for change, values in parts.items()}
+    return {change.value: _digest(values(cluster)) for change, values in PARTS.items()}
 
 
 def changes_since(recorded: dict[str, str], now: Cluster) -> Changes:
@@ -282,6 +271,10 @@ def _of_groups(cluster: Cluster) -> Iterator[Any]:
     partitions = cluster.partitions
     yield from (partitions.names, partitions.group_names, partitions.group_rule, partitions.group)
     yield from _by_partition(cluster)
+
+
+PARTS = {Change.CLUSTER: _of_cluster, Change.NODES: _of_nodes, Change.GROUPS: _of_groups}
+"""What of a cluster each kind of change is about."""
 
 
 def _by_partition(cluster: Cluster) -> tuple[NDArray[Any], ...]:

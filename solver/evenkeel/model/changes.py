@@ -713,8 +713,7 @@ def _noted(
     """Return the changed parts, or the parts unchanged with errors noted below a path."""
     inside = FaultList()
     made: dict[str, Any] = make(inside, parts, given)
-    for one in inside.faults:
-        faults.add(f"{path}.{one.path}", one.value, one.message)
+    faults.take(inside, f"{path}.")
     return parts if inside else made
 
 
@@ -723,8 +722,7 @@ def _keywords(faults: FaultList, path: str, given: Any, known: Mapping[str, Any]
     entries = entries_of(faults, path, given)
     inside = FaultList()
     check_keywords(inside, entries, [*known])
-    for one in inside.faults:
-        faults.add(f"{path}.{one.path}", one.value, one.message)
+    faults.take(inside, f"{path}.")
     return {name: value for name, value in entries.items() if name in known}
 
 

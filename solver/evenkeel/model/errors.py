@@ -146,6 +146,11 @@ class FaultList:
         """
         self.faults.append(Fault(path, value, message))
 
+    def take(self, others: "FaultList | InvalidInput", before: str) -> None:
+        """Note the faults of others, with a text before their paths."""
+        self.faults += [Fault(f"{before}{one.path}", one.value, one.message)
+                        for one in others.faults]  # fmt: skip
+
     def about(self, *names: str) -> bool:
         """Return whether anything was noted of an argument, or of an entry of it.
 

@@ -346,8 +346,7 @@ class At(Event):
         inside = FaultList()
         changed_parts(inside, parts_of(cluster), replace(changes, nodes=None))
         factor = None if inside or changes.load_factor is None else self._inverse(faults, path)
-        for one in inside.faults:
-            faults.add(f"{path}.changes.{one.path}", one.value, one.message)
+        faults.take(inside, f"{path}.changes.")
         if faults.about(path):
             return ()
         events: list[Event] = []
@@ -470,8 +469,7 @@ def _with_absent(faults: FaultList, path: str, cluster: Cluster, changes: Change
     """Return a cluster of which nodes that join later are part, gone so far."""
     inside = FaultList()
     parts = changed_parts(inside, parts_of(cluster), Changes(nodes=changes.nodes))
-    for one in inside.faults:
-        faults.add(f"{path}.{one.path}", one.value, one.message)
+    faults.take(inside, f"{path}.")
     if inside:
         return cluster
     absent = [*range(len(cluster.nodes), len(parts["nodes"]))]

@@ -563,7 +563,7 @@ def _check_payload(
             nodes, partitions = len(whole.nodes), len(whole.partitions)
             refresh(SimulatedState(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
         except InvalidInput as unfit:
-            faults.faults.extend(unfit.faults)
+            faults.take(unfit, "")
 
 
 def _controller(
@@ -579,7 +579,7 @@ def _controller(
         try:
             solve, refresh = method_named(method, options), find(method).refresher()
         except InvalidInput as unfit:
-            faults.faults.extend(unfit.faults)
+            faults.take(unfit, "")
             return None, method
         return Balancing(solve, seed=seed, full=1.0, refresh=refresh), method
     if options is not None:

@@ -402,8 +402,7 @@ def _scenario(faults: FaultList, path: str, cluster: Cluster, given: Changes) ->
         down = find_nodes(inside, "down", cluster.nodes, cluster.topology, listed(given.down))
     else:
         changed_parts(inside, parts_of(cluster), given)
-    for one in inside.faults:
-        faults.add(f"{path}.{one.path}", one.value, one.message)
+    faults.take(inside, f"{path}.")
     return replace(given, name=path) if inside else replace(given, name=given.describe(), down=down)
 
 

@@ -380,7 +380,7 @@ def sweep(
     try:
         now = result_now(study._replace(recovery=None) if faults else study, changes)
     except InvalidInput as error:
-        faults.faults += error.faults
+        faults.take(error, "")
     faults.raise_if_any()
     return replace(play(study, now, changes, executor, callback), cluster=cluster)
 
@@ -417,5 +417,5 @@ def _protocol(faults: FaultList, given: str | Protocol) -> Protocol:
     try:
         return given if isinstance(given, Protocol) else Protocol.named(given)
     except InvalidInput as error:
-        faults.faults += error.faults
+        faults.take(error, "")
         return Protocol("plain")

@@ -301,14 +301,10 @@ def write_plan_out(
     if out.endswith(SUFFIX):
         return [write_plan(plan, out, with_cluster=with_cluster)]
     holder = holding(read)
-    if not certificate.ok or does_nothing(plan, holder):
+    moves = len(plan) or plan.disk_moves.waves
+    if not certificate.ok or not (moves or holder):  # a setting of a stopped run is given back
         return []
     return [write_plan_folder(plan, out, overwrite=force, after=holder)]
-
-
-def does_nothing(plan: "Plan", holder: Path | None) -> bool:
-    """Return whether a plan moves nothing, and has no setting of a stopped run to give back."""
-    return not (len(plan) or plan.disk_moves.waves) and holder is None
 
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.cli.arguments import Commands, add_command, read_options
+from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.commands.plan import (
     check_carrier,
     check_plan_out,
@@ -18,7 +18,7 @@ from evenkeel.cli.commands.plan import (
     write_plan_out,
 )
 from evenkeel.cli.output import complain, emit, page
-from evenkeel.cli.reading import files_of, note_left_out, with_measured_loads
+from evenkeel.cli.reading import files_of, read_files
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, some_of
@@ -64,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.systems.folders.carrier import names_all_nodes
     from evenkeel.systems.plans.reading import read_plan
     from evenkeel.systems.plans.targets import observed_by_name
-    from evenkeel.systems.registry import read
     from evenkeel.view.plans import report_plan
 
     sources = [arguments.plan, *arguments.files]
@@ -74,9 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan = read_plan(arguments.plan)
         given = files_of(arguments, waiting)
         files = [one if isinstance(one, str) else one.read() for one in given]
-        seen = read(*files, format=arguments.format, **read_options(arguments))
-        note_left_out(arguments, seen)
-        seen = with_measured_loads(arguments, seen)
+        seen = read_files(arguments, files)
         whole = names_all_nodes(seen.native_format, [*map(Document.load, files)])
         now = observed_by_name(plan.cluster, seen, all_nodes=whole)
         check_carrier(now, arguments.out)

@@ -71,8 +71,7 @@ def read_forecast(
         try:
             cluster = cluster.apply(Changes(partitions=forecast.partitions))
         except InvalidInput as error:
-            for fault in error.faults:
-                faults.add(f"forecast.{fault.path}", fault.value, fault.message)
+            faults.take(error, "forecast.")
         more = len(cluster.partitions) - count
         factor = np.vstack([factor, np.ones((more, len(cluster.dimensions)))])
     return cluster if faults else grown_by(faults, path, cluster, factor)

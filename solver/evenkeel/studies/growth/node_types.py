@@ -315,6 +315,5 @@ def check_candidates(faults: FaultList, cluster: Cluster, kinds: Sequence[Kind])
     try:
         return with_nodes(cluster, kinds, [1] * len(kinds), own=False)
     except InvalidInput as error:
-        for fault in error.faults:
-            faults.add(f"node_types: {fault.path}", fault.value, fault.message)
+        faults.take(error, "node_types: ")
         return cluster

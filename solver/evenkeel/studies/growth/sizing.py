@@ -25,6 +25,7 @@ from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import log_event
+from evenkeel.model.runtime.printable import counted
 from evenkeel.result import Result
 from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted, read_terms
 from evenkeel.studies.growth.forecast import Factor, Forecast, read_forecast
@@ -729,7 +730,7 @@ def _grown(search: _Search, kinds: list[Kind]) -> Sizing:
     def message(price: str, saying: str) -> str:
         if total == 0:
             return "it fits as it is, no node is needed"
-        return f"{_counted(total)} for {price}, {'and ' * (saying[:2] == 'no')}{saying}"
+        return f"{counted(total, 'node')} for {price}, {'and ' * (saying[:2] == 'no')}{saying}"
 
     nodes = tuple(
         Purchase(one.type, one.place, n, one.price)
@@ -747,7 +748,7 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
     leaving = stock.order(count)
 
     def message(price: str, saying: str) -> str:
-        goes = f"{_counted(len(leaving))} may go" if leaving else "no node may go"
+        goes = f"{counted(len(leaving), 'node')} may go" if leaving else "no node may go"
         why = search.why_no_fewer(count)
         stays = f"{len(stock.stays) + int(count.sum()):,} stay at a price of {price}"
         return f"{goes}, {stays}, and {saying}" + (f": {why}" if why else "")
@@ -757,10 +758,6 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
         moves=relocations(fit.result.cluster.placement, fit.result.placement),
         moves_at_least=stock.moves_at_least(leaving),
     )  # fmt: skip
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} node{'s' * (count != 1)}"
 
 
 def _worst(shortages: list[Shortage]) -> tuple[Shortage, ...]:

@@ -148,8 +148,7 @@ def crush_map_of(
             },
         )
     except InvalidInput as error:
-        for fault in error.faults:
-            faults.add(f"{name}: {fault.path}", fault.value, fault.message)
+        faults.take(error, f"{name}: ")
         return None
 
 

@@ -621,8 +621,7 @@ def _cluster(
             },
         )
     except InvalidInput as error:
-        for fault in error.faults:
-            found.faults.add(f"{document.name}: {fault.path}", fault.value, fault.message)
+        found.faults.take(error, f"{document.name}: ")
         raise InvalidInput(found.faults.faults) from None
     cluster = _closed(found, osd_map, cluster)
     merging = [one.pool for one in osd_map.pools if 0 < one.pg_num_target < one.pg_num]

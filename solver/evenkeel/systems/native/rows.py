@@ -383,8 +383,7 @@ def _disk_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Argument
             [one.name for one in listed],
         )
     except InvalidInput as error:
-        for one in error.faults:
-            faults.add(f"{name}: {one.path}", one.value, one.message)
+        faults.take(error, f"{name}: ")
         return {}
     return {"disks": disks, "disk": disk}
 

@@ -290,7 +290,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     )
     paced = FaultList()
     check_throttle(paced, cluster, throttle)
-    _moved(faults, name, paced)
+    faults.take(paced, f"{name}: ")
     flying = _in_flight(faults, name, found, cluster)
     blocked = tuple(
         Blocked(
@@ -375,12 +375,6 @@ def _cluster_beside(faults: FaultList, document: Document, found: PlanDocument) 
     return cluster if found.start is None else replace(cluster, placement=placement)
 
 
-def _moved(faults: FaultList, name: str, found: FaultList) -> None:
-    """Note faults of an argument as faults of the file."""
-    for one in found.faults:
-        faults.add(f"{name}: {one.path}", one.value, one.message)
-
-
 def _throttle(faults: FaultList, name: str, found: ThrottleDocument) -> Throttle:
     given = {field: getattr(found, field) for field in found.__struct_fields__}
     try:
@@ -389,7 +383,7 @@ def _throttle(faults: FaultList, name: str, found: ThrottleDocument) -> Throttle
             given["windows"] = Windows(spans, found.windows.every)
         return Throttle(**given)
     except InvalidInput as error:
-        _moved(faults, name, FaultList(list(error.faults)))
+        faults.take(error, f"{name}: ")
         return Throttle()
 
 
@@ -458,7 +452,7 @@ def _placement(
     if not faults:
         misfits = FaultList()
         check_target(misfits, cluster, target, path=key)
-        _moved(faults, name, misfits)
+        faults.take(misfits, f"{name}: ")
     return target
 
 

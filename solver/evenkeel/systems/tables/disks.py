@@ -62,8 +62,7 @@ def read_disks(faults: FaultList, table: Table, nodes: Sequence[str]) -> Disks |
     try:
         return Disks(node[order], capacity[order], codes, [names[row] for row in order.tolist()])
     except InvalidInput as error:
-        for one in error.faults:
-            faults.add(f"{table.name}: {one.path}", one.value, one.message)
+        faults.take(error, f"{table.name}: ")
         return None
 
 
