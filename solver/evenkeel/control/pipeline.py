@@ -599,7 +599,24 @@ class Pipeline:
         overwrite_from: Literal["baseline", "best_possible"] = "baseline",
         seed: int = 0,
     ) -> None:
-        _check(store, clock, workers, delay, on_trigger, overwrite_from, seed)
+        faults = FaultList()  # the engine looks at its own arguments
+        for name, value, kind in (
+            ("store", store, Store),
+            ("clock", clock, Clock),
+            ("workers", workers, Workers),
+            ("delay", delay, Delay),
+        ):
+            if value is not None:
+                _check_kind(faults, name, value, kind)
+        if on_trigger is not None and not callable(on_trigger):
+            faults.add("on_trigger", on_trigger, "must be callable")
+        if overwrite_from not in ("baseline", "best_possible"):
+            faults.add("overwrite_from", overwrite_from, "must be 'baseline' or 'best_possible'")
+        try:
+            operator.index(seed)
+        except TypeError:
+            faults.add("seed", seed, "must be an integer")
+        faults.raise_if_any()
         self._clock: Clock = clock or SystemClock()
         elapsed = self._clock.elapsed
         self._name = method if isinstance(method, str) else type(method).__name__
@@ -763,36 +780,6 @@ class Pipeline:
         answer = self._calculator.calculate(task, failures)
         self._background.rescued(view, best, answer.assignment if answer else None, failures)
         return answer is not None
-
-
-def _check(
-    store: Store | None,
-    clock: Clock | None,
-    workers: Workers | None,
-    delay: Delay | None,
-    on_trigger: Callable[[], object] | None,
-    overwrite_from: str,
-    seed: int,
-) -> None:
-    """Raise every fault of the arguments together; the engine looks at its own."""
-    faults = FaultList()
-    for name, value, kind in (
-        ("store", store, Store),
-        ("clock", clock, Clock),
-        ("workers", workers, Workers),
-        ("delay", delay, Delay),
-    ):
-        if value is not None:
-            _check_kind(faults, name, value, kind)
-    if on_trigger is not None and not callable(on_trigger):
-        faults.add("on_trigger", on_trigger, "must be callable")
-    if overwrite_from not in ("baseline", "best_possible"):
-        faults.add("overwrite_from", overwrite_from, "must be 'baseline' or 'best_possible'")
-    try:
-        operator.index(seed)
-    except TypeError:
-        faults.add("seed", seed, "must be an integer")
-    faults.raise_if_any()
 
 
 def _check_kind(faults: FaultList, name: str, value: object, kind: type) -> None:
