@@ -114,6 +114,16 @@ def test_what_a_goal_within_groups_takes(cluster, goals, moves, status):
     assert status == "missed" or found.bounds.moves_level <= moves
 
 
+@pytest.mark.parametrize(("capacity", "most"), [(9.0, 9), (8.5, 4)])
+def test_what_a_node_beside_others_that_take_few_has_no_room_for_is_shared_by_all(capacity, most):
+    """Beside two that take one each, nine of eleven fit on a node, or three nodes share them."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[capacity]] * 4, load=np.ones((11, 1)), placement=[[0]] * 11,
+        max_replicas=[-1, 0, 1, 1],
+    )  # fmt: skip
+    assert group_targets(cluster, ek.Goals(groups=0.0)).tolist() == [most]
+
+
 def test_sessions_and_limits_know_it():
     session = ek.Session(uneven())
     found = session.apply(ek.Changes(down="n3")).solve(goals=ek.Goals(level=None, groups=0.2))

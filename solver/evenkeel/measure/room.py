@@ -129,10 +129,11 @@ def _most_fitting(
 ) -> NDArray[np.int64]:
     """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
     cluster, parts = placed.cluster, np.arange(len(most))
-    nodes, lightest = cluster.nodes, placed.lightest
+    nodes, lightest, alike = cluster.nodes, placed.lightest, np.ones(len(cluster.nodes))
     owner, home = _pinned(cluster.placement)
     count = np.bincount(part, copies, len(most))
-    shares = np.minimum(SHARES * wanted / np.maximum((most > 0).sum(1), 1) + 1.0, count)
+    tried = most.copy()
+    shares = np.minimum(SHARES * even_share(most, wanted, alike) + 1.0, count)
     for d in range(lightest.shape[1]):
         free = nodes.capacity[:, d] - np.bincount(home, lightest[owner, d], len(nodes))
         weight = np.bincount(part, copies * lightest[:, d], len(most))
@@ -149,6 +150,8 @@ def _most_fitting(
         stays = np.bincount(part[owner] * len(nodes) + home, minlength=most.size)
         fits = np.minimum(fits, first[u + 1]) - first[u] + stays[u * len(nodes) + n]
         most[u, n] = np.minimum(most[u, n], fits)
+    if (most < tried).any():  # what does not fit is for the others, which may be full then
+        return _most_fitting(placed, part, copies, wanted, most)
     return most
 
 
