@@ -506,7 +506,7 @@ def whole_loads(rng: np.random.Generator) -> Drawn:
 def holders(rng: np.random.Generator) -> Drawn:
     """Whole loads beside nodes that hold replicas and may not receive, each for its own reason."""
     given, goals, limits = whole_loads(rng)
-    _close(rng, given, ["dead", "cordoned", "draining", "full", "pinned"])
+    _close(rng, given, ["dead", "cordoned", "draining", "full", "pinned", "endless", "keeper"])
     return given, goals, limits
 
 
@@ -589,6 +589,9 @@ def _close(rng: np.random.Generator, given: dict[str, Any], reasons: list[str]) 
                 ]
             case "endless":
                 given["capacity"][n] = [np.inf for _ in given["capacity"][n]]
+            case "keeper":
+                given["capacity"][n] = [np.inf for _ in given["capacity"][n]]
+                flags["accepts"][n] = False
             case "quiet":
                 given.setdefault("leads", [True] * nodes)[n] = False
             case "weightless":
