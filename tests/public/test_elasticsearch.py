@@ -46,11 +46,16 @@ class TestWatermarks:
     @pytest.mark.parametrize("level", ["5%", "none"])
     def test_a_client_node_holds_nothing(self, public, level):
         case = public("elasticsearch/client-node")
-        answer, commands = ordered(case, "--level", level, files=TEXTS)
+        answer, commands = ordered(case, "--level", level, files=(*TEXTS, "settings.json"))
         assert answer.code == 0
         assert len(commands) == 1
         assert targets(commands) < {"Paige Guthrie", "Herbert Edgar Wyndham"}
         assert "no disk and no shard of logstash-aaa-1111-2222" in answer.text
+
+    def test_what_is_not_available_is_used_where_sizes_are_rounded(self, public):
+        answer, commands = ordered(public("elasticsearch/client-node"), files=TEXTS)
+        assert (answer.code, commands) == (3, [])
+        assert "watermark.low of 85%: Herbert Edgar Wyndham (85.9%), Paige" in answer.text
 
 
 class TestRules:

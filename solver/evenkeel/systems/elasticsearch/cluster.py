@@ -408,6 +408,7 @@ def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
     """Return the disk in a row.
 
     Missing columns follow from the others; ``standing`` is the size of the shards listed there.
+    What is not available is used, as for Elasticsearch, also where sizes are rounded.
     """
     sizes = {
         key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
@@ -415,10 +416,10 @@ def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
     }
     total = sizes["total"] or (sizes["used"] + sizes["avail"] if sizes["avail"] else 0.0)
     own = sizes["indices"] if row.get("disk.indices") else standing
-    if row.get("disk.used"):
-        used = sizes["used"]
+    if row.get("disk.avail"):
+        used = total - sizes["avail"]
     else:
-        used = total - sizes["avail"] if row.get("disk.avail") else own
+        used = sizes["used"] if row.get("disk.used") else own
     return Disk(total, used, max(used - own, 0.0))
 
 
