@@ -68,6 +68,16 @@ class TestUnderWay:
         assert placed[1:3] == [["6", "7", "4", "5"], ["8", "5", "6", "2"]]
         assert cluster.partitions.replicas.tolist() == [4] * 6
 
+    @pytest.mark.parametrize("words", [[], ["--exclude", "2", "--moves", "2", "--floor", "10%"]])
+    def test_they_are_led_by_the_first_of_their_target(self, public, words):
+        case = public("kafka/moving-to-a-third-broker")
+        told = case.run("solve", "session.txt", *words, "-o", "p.json")
+        assert told.code == 0 and "of 2 partitions (s14_move-0, s14_move-2)" in told.text
+        assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
+        cluster = ek.read(case.path("session.txt"))
+        led = [cluster.nodes.names[n] for n in cluster.placement.leader_node.tolist()]
+        assert led == ["3", "1", "2"]
+
     def test_neither_a_plan_nor_its_undo_names_them(self, public):
         case = public("kafka/reassignment-under-way")
         told = case.run("plan", *self.FILES, "--drain", "1", "-o", "move")

@@ -294,8 +294,8 @@ def _placement(
 ) -> dict[str, Any]:
     """Return replicas in Kafka's order, with their flags and leaders.
 
-    Partitions under reassignment stay at its target, and with their leader; ``lost (P,)`` ones
-    where they are.
+    Partitions under reassignment stay at its target, and if a replica comes there, are led by the
+    first that lives, which Kafka prefers; ``lost (P,)`` ones where they are.
     """
     rows, node = state.rows, node[state.stays]
     flags = np.zeros(len(rows.broker), np.uint16)
@@ -316,7 +316,8 @@ def _placement(
         flags = stranding(flags, lost[rows.owner])
     leader = _leading_slots(rows)
     follows = state.under_way & (rows.leader == UNKNOWN)
-    if follows.any():  # the leader leaves, and the first of the list that is alive comes after it
+    follows[rows.owner[rows.adding]] = True
+    if follows.any():  # the first of the list that is alive
         at = np.flatnonzero(alive[node] & follows[rows.owner])[::-1]
         led = _rows_at(rows, at)
         leader[led] = at - rows.first[led]
