@@ -678,6 +678,13 @@ def test_constraints_that_no_store_meets_together_are_named_and_the_rest_is_solv
     assert [move[:2] for move in moves] == [("22", "3")] and moves[0][2] in ("5", "6")
 
 
+def test_the_ranges_of_a_database_are_those_of_its_zone(public):
+    answer = public("cockroach/voters-of-two-regions-at-once").run("check", "session.txt")
+    asked = "all of +region=US_EAST-1, +region=US_EAST-2, as zones ask of 3 ranges (70, 71, 72)"
+    assert answer.code == 0 and asked in answer.text
+    assert "database" not in answer.text
+
+
 def test_zones_of_tables_whose_ranges_are_not_listed_are_named(public):
     case = public("cockroach/constraints-of-two-places-at-once")
     text = case.path("ranges.txt").read_text().replace("example6.", "example7.")

@@ -154,18 +154,16 @@ def _of_headers(
                 rows.append(cells)
                 lines.append(number)
         asked += [_asked_for(text[header.above : header.start])] * (len(rows) - begun)
-    if any(asked) and "table_name" not in titles:
-        more = [*dict.fromkeys(name for one in asked for name in one)]
-        titles = [*titles, *more]
-        for row, one in zip(rows, asked, strict=True):
-            row += [one.get(name, "") for name in more]
-    return _table(document, titles, rows, lines)
+    more = [*dict.fromkeys(name for one in asked for name in one if name not in titles)]
+    for row, one in zip(rows, asked, strict=True):
+        row += [one.get(name, "") for name in more]
+    return _table(document, [*titles, *more], rows, lines)
 
 
 def _asked_for(text: str) -> dict[str, str]:
-    """Return the table, and perhaps the index, whose ranges the last statement shows.
+    """Return the database, table and index whose ranges the last statement shows.
 
-    Its database is that of the statement, or else of the prompt.
+    The database of a table is that of the statement, or else of the prompt.
 
     >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
     'by_city'
@@ -173,9 +171,11 @@ def _asked_for(text: str) -> dict[str, str]:
     'movr'
     """
     last = next(reversed([*REQUEST.finditer(text)]), None)
-    if last is None or last["kind"].upper() == "DATABASE":
+    if last is None:
         return {}
     *above, table = target_in(last["name"])
+    if last["kind"].upper() == "DATABASE":
+        return {"database_name": table}
     above = above or PROMPT.findall(text, 0, last.start())[-1:]
     found = {"table_name": table} | dict(zip(("database_name", "schema_name"), above, strict=False))
     return found | ({"index_name": target_in(last["index"])[0]} if last["index"] else {})
