@@ -234,6 +234,15 @@ def test_text_behind_a_prompt_is_read_as_text_is(public, tmp_path, indent):
     assert_same(pasted, ek.read(*map(str, plain), rest))
 
 
+def test_a_plan_looks_at_maps_as_text(public):
+    case = public("ceph/plain-text")
+    folder = str(case.folder / "move")
+    maps = ("osd_dump.txt", "pg_dump.txt")
+    assert case.run("plan", *maps, "crush.json", "--level", "5%", "-o", "move").code == 0
+    told = case.run("run", folder, "--dry-run", *(word for one in maps for word in ("--dump", one)))
+    assert told.code == 0 and "ready: wave 1 of " in told.text
+
+
 @BY_EITHER
 def test_groups_of_a_device_that_drains_are_left_alone(public, how):
     case = public("ceph/device-drains")

@@ -51,6 +51,7 @@ from evenkeel.systems.ceph.documents import (
     MEMBERS,
     WORDS,
     CrushDump,
+    Kind,
     OsdMap,
     OsdTree,
     PgStat,
@@ -366,7 +367,8 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
     return np.asarray(lost)
 
 
-def _read_document(found: _Found, document: Document) -> None:
+def _in_json(document: Document) -> tuple[Kind, Document, int]:
+    """Return the kind of a document, the document in its JSON, and figures that are no numbers."""
     kind = kind_of(document)
     if kind == "osd dump":
         document = osd_dump_as_json(document)
@@ -374,13 +376,16 @@ def _read_document(found: _Found, document: Document) -> None:
         document = pg_dump_as_json(document)
     elif kind in ("osd tree", "osd df"):
         document = devices_as_json(document)
-    if kind.endswith(("dump", "tree", "df")):
-        document, figures = plain(document)
-        if figures:
-            found.notes.add(
-                f"{document.name}: {counted(figures, 'figure')} infinite or not a number, as some "
-                "releases print a ratio to nothing; none of them is needed"
-            )
+    return kind, *(plain(document) if kind.endswith(("dump", "tree", "df")) else (document, 0))
+
+
+def _read_document(found: _Found, document: Document) -> None:
+    kind, document, figures = _in_json(document)
+    if figures:
+        found.notes.add(
+            f"{document.name}: {counted(figures, 'figure')} infinite or not a number, as some "
+            "releases print a ratio to nothing; none of them is needed"
+        )
     if kind == "osd dump":
         decoded = decode_json(found.faults, document, OsdMap)
         _only(found, document, kind, found.map is not None)
@@ -980,11 +985,11 @@ def observe(documents: Sequence[Document]) -> Observed:
     faults = FaultList()
     alive: dict[str, bool] = {}
     standing: dict[str, Standing] = {}
-    for document, _ in map(plain, documents):
-        if kind_of(document) == "osd dump":
+    for kind, document, _ in map(_in_json, documents):
+        if kind == "osd dump":
             dump = decode_json(faults, document, OsdMap)
             alive = {f"osd.{one.osd}": bool(one.up) for one in dump.osds} if dump else alive
-        elif kind_of(document) == "pg dump":
+        elif kind == "pg dump":
             _, stats = read_stats(faults, document)
             standing |= {one.pgid: _standing(one) for one in stats or ()}
     if not faults and not (alive and standing):
