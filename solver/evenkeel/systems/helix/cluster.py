@@ -17,7 +17,7 @@ from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.helix import resources as instances
 from evenkeel.systems.helix.pinot import CONSUMING
-from evenkeel.systems.helix.records import Found, Records, gather, is_empty
+from evenkeel.systems.helix.records import NONE, Found, Records, gather, is_empty
 from evenkeel.systems.helix.resources import (
     ALL_RESOURCES,
     DISABLED,
@@ -36,8 +36,6 @@ from evenkeel.systems.notes import noted
 NAME = "helix"
 MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
 """Settings of the cluster that bound how many replicas an instance has."""
-
-UNLIMITED = 2**31 - 1
 
 NO_RECORD = "no {}: as a target, the files change nothing"
 NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
@@ -175,11 +173,8 @@ def instances_in(records: Records) -> list[str]:
 
 
 def _most_replicas(faults: FaultList, records: Records) -> int:
-    cluster = next(iter(records.cluster.values()), None)
-    if cluster is None:
-        return -1
-    stated = [instances.whole(faults, cluster, name) for name in MOST_LIMITS]
-    return min((most for most in stated if 0 < most < UNLIMITED), default=-1)
+    stated = [instances.whole(faults, records.settings, name) for name in MOST_LIMITS]
+    return min((most for most in stated if 0 < most < MOST), default=-1)
 
 
 def _topology_and_rules(
@@ -368,9 +363,8 @@ def _disabled(
         return {partition: start + i for i, partition in enumerate(one.rows)}
 
     for n, name in enumerate(names):
-        config = records.instance.get(name)
-        stated = {} if config is None else config.record.mapFields.get(DISABLED, {})
-        for resource, listed in stated.items():
+        config = records.config(name)
+        for resource, listed in config.rows(DISABLED).items():
             if resource == ALL_RESOURCES:
                 continue
             if resource not in known:
@@ -381,7 +375,7 @@ def _disabled(
                 elif resource in own:
                     records.notes.add(STALE_DISABLED, partition)
         # the older form names partitions alone, of whatever resource
-        for partition in () if config is None else config.record.listFields.get(DISABLED, ()):
+        for partition in config.listed(DISABLED):
             holds = [resource for resource in own if partition in own[resource][0].rows]
             pairs |= {(partitions_of(resource)[partition], n) for resource in holds}
     return sorted(pairs)
@@ -436,10 +430,9 @@ WEIGHTS: msgspec.json.Decoder[dict[str, float]] = msgspec.json.Decoder(
 
 def keys_of(faults: FaultList, records: Records) -> list[str]:
     """Return the capacity keys of the cluster."""
-    cluster = next(iter(records.cluster.values()), None)
-    keys = [] if cluster is None else cluster.record.listFields.get("INSTANCE_CAPACITY_KEYS", [])
-    if cluster is not None and (len({*keys}) != len(keys) or "" in keys):
-        at = f"{cluster.at}listFields.INSTANCE_CAPACITY_KEYS"
+    keys = records.settings.listed("INSTANCE_CAPACITY_KEYS")
+    if len({*keys}) != len(keys) or "" in keys:
+        at = f"{records.settings.at}listFields.INSTANCE_CAPACITY_KEYS"
         faults.add(at, keys[:8], "must be names that differ")
         return []
     return keys
@@ -452,12 +445,11 @@ def capacities(
 
     The defaults are the cluster's; an instance without a config has no capacity.
     """
-    usual = _amounts_of(faults, _cluster(records), "DEFAULT_INSTANCE_CAPACITY_MAP")
+    usual = _amounts_of(faults, records.settings, "DEFAULT_INSTANCE_CAPACITY_MAP")
     rows = []
     for name in names:
-        found = records.instance.get(name)
-        own = usual | _amounts_of(faults, found, "INSTANCE_CAPACITY_MAP")
-        unknown = 0.0 if found is None and records.instance else np.nan
+        own = usual | _amounts_of(faults, records.config(name), "INSTANCE_CAPACITY_MAP")
+        unknown = 0.0 if records.instance and name not in records.instance else np.nan
         rows.append([own.get(key, unknown) for key in keys])
     return np.array(rows, np.float64).reshape(len(names), len(keys))
 
@@ -466,14 +458,12 @@ def weights(
     faults: FaultList, records: Records, resources: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> NDArray[np.float64]:
     """Return the weight of a replica of each partition, (P, D), NaN where unknown."""
-    usual = _amounts_of(faults, _cluster(records), "DEFAULT_PARTITION_WEIGHT_MAP")
+    usual = _amounts_of(faults, records.settings, "DEFAULT_PARTITION_WEIGHT_MAP")
     wanted, nothing, values = {*keys}, dict.fromkeys(keys, np.nan), itemgetter(*keys)
     rows: list[Any] = []
     for name, partitions in resources.items():
-        found = records.resource.get(name)
-        stated = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
-        at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
-        own = _decoded(faults, at, stated)
+        found = records.resource.get(name, NONE)
+        own = _decoded(faults, found, "PARTITION_CAPACITY_MAP")
         own |= {key: nothing | usual | one for key, one in own.items() if not one.keys() >= wanted}
         if own.keys() - {*partitions, DEFAULT}:
             records.notes.add("no partition of {} for some of the weights of partitions", name)
@@ -482,21 +472,15 @@ def weights(
     return np.array(rows, np.float64).reshape(len(rows), len(keys))
 
 
-def _cluster(records: Records) -> Found | None:
-    return next(iter(records.cluster.values()), None)
-
-
-def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, float]:
+def _amounts_of(faults: FaultList, found: Found, name: str) -> dict[str, float]:
     """Return a map of amounts that are texts."""
-    if found is None:
-        return {}
-    at = f"{found.at}mapFields.{name}"
-    stated = found.record.mapFields.get(name, {})
+    at, stated = f"{found.at}mapFields.{name}", found.rows(name)
     return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in stated.items()}
 
 
-def _decoded(faults: FaultList, at: str, stated: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Read amounts that are JSON inside texts."""
+def _decoded(faults: FaultList, found: Found, name: str) -> dict[str, dict[str, float]]:
+    """Return a map of amounts that are JSON inside texts."""
+    at, stated = f"{found.at}mapFields.{name}", found.rows(name)
     try:
         return {key: WEIGHTS.decode(text) for key, text in stated.items()}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -139,9 +139,21 @@ class Found:
         """Return a simple field; "" if there is none."""
         return self.record.simpleFields.get(name, "")
 
+    def rows(self, name: str) -> dict[str, str]:
+        """Return a map; an empty one if there is none."""
+        return self.record.mapFields.get(name, {})
+
+    def listed(self, name: str) -> list[str]:
+        """Return a list; an empty one if there is none."""
+        return self.record.listFields.get(name, [])
+
     def place(self, name: str) -> str:
         """Return where a simple field stands."""
         return f"{self.at}simpleFields.{name}"
+
+
+NONE = Found(Record(""), "")
+"""Stands for a record that is not there: it says nothing."""
 
 
 @dataclass
@@ -162,6 +174,15 @@ class Records:
     notes: Notes = field(default_factory=Notes)
     closed: set[str] = field(default_factory=set)
     """Instances that take nothing new, since it cannot be judged what they may hold."""
+
+    @property
+    def settings(self) -> Found:
+        """What is set for the whole cluster."""
+        return next(iter(self.cluster.values()), NONE)
+
+    def config(self, name: str) -> Found:
+        """Return what is set for an instance."""
+        return self.instance.get(name, NONE)
 
     def is_live(self, name: str) -> bool:
         """Return whether an instance is live; all are where no record lists live ones."""

@@ -23,7 +23,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import word
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.helix.pinot import CONSUMING, OTHER_KINDS, SEGMENTS
-from evenkeel.systems.helix.records import Found, Records
+from evenkeel.systems.helix.records import NONE, Found, Records
 
 BROKERS = "BrokerResourceOnlineOfflineStateModel"
 LEAD_CONTROLLERS = "leadControllerResource"
@@ -64,21 +64,17 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     name = found.record.id
     raw, _, kind = name.rpartition("_")
     servers = {one for one in records.instance if not one.startswith(OTHER_KINDS)}
-    config = records.table.get(name)
-    if config is not None and any(
-        _fields_of(config, key) for key in ("upsertConfig", "dedupConfig")
-    ):
-        records.notes.add(TOGETHER, name)
-        return None
-    if config is not None and config.text("tierConfigs").strip() not in ("", "null", "[]"):
-        records.notes.add(TIERED, name)
-        return None
-    if config is not None and (
-        config.text("isDimTable").lower() == "true"
-        or "allservers" in config.text("segmentAssignmentConfigMap").lower()
-    ):
-        records.notes.add(EVERYWHERE, name)
-        return None
+    config = records.table.get(name, NONE)
+    held_back = {
+        TOGETHER: _fields_of(config, "upsertConfig") or _fields_of(config, "dedupConfig"),
+        TIERED: config.text("tierConfigs").strip() not in ("", "null", "[]"),
+        EVERYWHERE: config.text("isDimTable").lower() == "true"
+        or "allservers" in config.text("segmentAssignmentConfigMap").lower(),
+    }
+    for reason, holds in held_back.items():
+        if holds:
+            records.notes.add(reason, name)
+            return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
     given = (records.partitions[one].record.listFields for one in own if one in records.partitions)
     lists = next(given, None) or _lists_inside(found, own)
@@ -88,7 +84,7 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
             return None
         groups = tuple(frozenset(lists[key]) & servers for key in sorted(lists))
         return Servers(f"servers of {name}", frozenset().union(*groups), groups)
-    if config is not None and (tag := _tenant_tag(config, kind)):
+    if tag := _tenant_tag(config, kind):
         wanted, required = {tag}, True
     else:
         records.notes.add(INFERRED, name)
@@ -118,7 +114,7 @@ def _lists_inside(found: Found, names: Iterable[str]) -> dict[str, list[str]]:
 
 def _tags(records: Records, instance: str, kind: str) -> set[str]:
     """Return the tags of a server by which it serves tables of a kind, or of all for ""."""
-    listed = records.instance[instance].record.listFields.get("TAG_LIST", ())
+    listed = records.config(instance).listed("TAG_LIST")
     return {tag for tag in listed if tag.endswith(kind and f"_{kind}")}
 
 
@@ -181,15 +177,15 @@ def whole(faults: FaultList, found: Found, name: str, default: int = -1) -> int:
     return number
 
 
-def is_true(found: Found | None, name: str, default: bool = False) -> bool:
+def is_true(found: Found, name: str, default: bool = False) -> bool:
     """Return a simple field as a truth value, as Java reads it."""
-    text = "" if found is None else found.text(name)
+    text = found.text(name)
     return text.strip().lower() == "true" if text else default
 
 
 def operation(faults: FaultList, found: Found) -> str:
     """Return the operation of an instance: the last one listed, or by its older fields."""
-    listed = found.record.listFields.get("HELIX_INSTANCE_OPERATIONS", [])
+    listed = found.listed("HELIX_INSTANCE_OPERATIONS")
     stated = found.text("INSTANCE_OPERATION")
     if listed:
         place = f"{found.at}listFields.HELIX_INSTANCE_OPERATIONS[{len(listed) - 1}]"
@@ -213,18 +209,18 @@ def states_of(
 
     One that is down keeps its places while its delay window is open, which takes ``now`` to know.
     """
-    cluster = next(iter(records.cluster.values()), None)
+    cluster = records.settings
     columns = {name: np.ones(len(names), np.bool_) for name in ("alive", "accepts", "keeps")}
     gone, since = np.zeros(len(names), np.bool_), np.full(len(names), np.nan)
-    disabled = {} if cluster is None else cluster.record.mapFields.get("DISABLED_INSTANCES", {})
-    delay = 0 if cluster is None else whole(faults, cluster, "DELAY_REBALANCE_TIME", 0)
-    if cluster is None or not cluster.text("DELAY_REBALANCE_TIME"):
+    disabled = cluster.rows("DISABLED_INSTANCES")
+    delay = whole(faults, cluster, "DELAY_REBALANCE_TIME", 0)
+    if not cluster.text("DELAY_REBALANCE_TIME"):
         # an instance holds replicas of several resources: the one that waits least counts
         delay = min((_delay_of(faults, one) for one in records.ideal.values()), default=0)
     delayed = delay > 0 and is_true(cluster, "DELAY_REBALANCE_ENABLED", True)
     for n, name in enumerate(names):
-        found = records.instance.get(name)
-        done = "ENABLE" if found is None else operation(faults, found)
+        found = records.config(name)
+        done = operation(faults, found)
         # the cluster's record disables many at once
         if done == "ENABLE" and (name in disabled or records.is_listed_disabled(name)):
             done = "DISABLE"
@@ -233,19 +229,19 @@ def states_of(
                 "an operation that is not known here of {}: it takes nothing new", name
             )
         live = records.is_live(name)
-        unknown = found is None and bool(records.instance)
+        unknown = bool(records.instance) and name not in records.instance
         may = {"alive": live, "gone": unknown} | STATES[done]
         alive = live and may["alive"]
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []
         if _is_moment(disabled.get(name, "")):
             moments.append(int(disabled[name]) / 1000.0)
         if not live:
-            moments.append(_moment(faults, records.history.get(name), "LAST_OFFLINE_TIME"))
+            moments.append(_moment(faults, records.history.get(name, NONE), "LAST_OFFLINE_TIME"))
         known = [moment for moment in moments if moment >= 0.0]
         since[n] = min(known, default=np.nan)
         own = delayed and is_true(found, "DELAY_REBALANCE_ENABLED", True) and now is not None
         waits = own and bool(known) and since[n] + delay / 1000.0 > (now or 0.0)
-        if found is not None and ALL_RESOURCES in found.record.mapFields.get(DISABLED, {}):
+        if ALL_RESOURCES in found.rows(DISABLED):
             may |= STATES["EVACUATE"]
         columns["alive"][n] = alive
         columns["accepts"][n] = alive and may.get("accepts", True)
@@ -260,13 +256,12 @@ def _delay_of(faults: FaultList, found: Found) -> int:
     return whole(faults, found, "REBALANCE_DELAY", 0) if waits else 0
 
 
-def _moment(faults: FaultList, found: Found | None, name: str) -> float:
+def _moment(faults: FaultList, found: Found, name: str) -> float:
     """Return a time in seconds; -1 if none is known."""
-    text = "" if found is None else found.text(name)
+    text = found.text(name)
     if not text or text == "-1":
         return -1.0
     if not _is_moment(text):
-        assert found is not None, "no record has no text"
         faults.add(found.place(name), quoted(text), "must be a time in milliseconds")
         return -1.0
     return int(text) / 1000.0
@@ -281,10 +276,9 @@ def topology_of(
     faults: FaultList, records: Records, names: Sequence[str], enabled: Sequence[bool]
 ) -> tuple[dict[str, list[str]], str]:
     """Return the label of each instance per tier, and the tier of the fault zones, "" for none."""
-    cluster = next(iter(records.cluster.values()), None)
+    cluster = records.settings
     if not is_true(cluster, "TOPOLOGY_AWARE_ENABLED"):
         return {}, ""
-    assert cluster is not None, "no record says nothing"
     path = [key for key in cluster.text("TOPOLOGY").strip("/").split("/") if key]
     zone = cluster.text("FAULT_ZONE_TYPE") or (path[-1] if path else DEFAULT_ZONE)
     if path and zone not in path:
@@ -299,9 +293,9 @@ def topology_of(
     needed = "DOMAIN" if path else "HELIX_ZONE_ID"
     domains: dict[str, list[str]] = {key: [] for key in path or [zone]}
     for name, on in zip(names, enabled, strict=True):
-        found = records.instance.get(name)
-        text = "" if found is None else found.text(needed)
-        if not text and on and found is not None:
+        found = records.config(name)
+        text = found.text(needed)
+        if not text and on and name in records.instance:
             records.closed.add(name)
             records.notes.add(
                 f"no {needed} of {{}}, at which Helix stops: it takes nothing new", name
@@ -323,11 +317,10 @@ def topology_of(
     return renamed, "node domain" if zone == "node" else zone
 
 
-def _pairs(faults: FaultList, found: Found | None, text: str) -> dict[str, str]:
+def _pairs(faults: FaultList, found: Found, text: str) -> dict[str, str]:
     """Read ``zone=z1,rack=r2``."""
     pairs = [pair.split("=") for pair in text.split(",")] if text else []
     if any(len(pair) != 2 or not pair[0].strip() for pair in pairs):
-        assert found is not None, "no record has no text"
         faults.add(found.place("DOMAIN"), quoted(text), "must be key=value, divided by commas")
         return {}
     return {key.strip(): value.strip() for key, value in pairs}
@@ -335,27 +328,16 @@ def _pairs(faults: FaultList, found: Found | None, text: str) -> dict[str, str]:
 
 def logical_names(records: Records, names: Sequence[str]) -> list[str]:
     """Return the logical id of each instance: the last key of its topology path, or its name."""
-    cluster = next(iter(records.cluster.values()), None)
-    path = "" if cluster is None else cluster.text("TOPOLOGY")
-    key = path.rstrip("/").rpartition("/")[2]
-    if not key or not is_true(cluster, "TOPOLOGY_AWARE_ENABLED"):
+    key = records.settings.text("TOPOLOGY").rstrip("/").rpartition("/")[2]
+    if not key or not is_true(records.settings, "TOPOLOGY_AWARE_ENABLED"):
         return [*names]
-    silent = FaultList()
-    found = [records.instance.get(name) for name in names]
-    stated = ["" if one is None else one.text("DOMAIN") for one in found]
-    return [
-        _pairs(silent, one, text).get(key) or name
-        for one, text, name in zip(found, stated, names, strict=True)
-    ]
+    return [labels_of(records, name).get(key) or name for name in names]
 
 
 def stands_for(faults: FaultList, records: Records, names: Sequence[str]) -> list[int]:
     """Return whose place each instance takes that is swapped in; -1 for none."""
     silent = FaultList()  # operations were read before
-    swapped = [
-        name in records.instance and operation(silent, records.instance[name]) == "SWAP_IN"
-        for name in names
-    ]
+    swapped = [operation(silent, records.config(name)) == "SWAP_IN" for name in names]
     if not any(swapped):
         return [-1] * len(names)
     logical = logical_names(records, names)
@@ -371,26 +353,20 @@ def stands_for(faults: FaultList, records: Records, names: Sequence[str]) -> lis
 
 def labels_of(records: Records, name: str) -> dict[str, str]:
     """Return what the DOMAIN of an instance says, whether or not the topology is of use."""
-    found = records.instance.get(name)
-    return {} if found is None else _pairs(FaultList(), found, found.text("DOMAIN"))
+    found = records.config(name)
+    return _pairs(FaultList(), found, found.text("DOMAIN"))
 
 
 def tags_of(records: Records, names: Sequence[str]) -> dict[str, list[bool]]:
     """Return which instances carry each tag."""
-    own = [
-        {*records.instance[name].record.listFields.get("TAG_LIST", ())}
-        if name in records.instance
-        else set()
-        for name in names
-    ]
+    own = [{*records.config(name).listed("TAG_LIST")} for name in names]
     tags = sorted({tag for some in own for tag in some if tag.strip()})
     return {word(tag): [tag in some for some in own] for tag in tags}
 
 
 def weights_of(faults: FaultList, records: Records, names: Sequence[str]) -> list[float]:
     """Return the weight of each instance, 1 by default."""
-    found = [records.instance.get(name) for name in names]
-    stated = [-1 if one is None else whole(faults, one, "INSTANCE_WEIGHT") for one in found]
+    stated = [whole(faults, records.config(name), "INSTANCE_WEIGHT") for name in names]
     if len({*stated}) > 1:
         records.notes.add(WEIGHTED)
     return [(weight if weight >= 0 else DEFAULT_WEIGHT) / DEFAULT_WEIGHT for weight in stated]
@@ -493,13 +469,11 @@ def model_of(records: Records, found: Found) -> Model | None:
     own = records.states.get(name)
     if own is None:
         return MODELS.get(name)
-    fields = own.record.mapFields
-    initial = own.text("INITIAL_STATE")
-    listed = own.record.listFields.get("STATE_PRIORITY_LIST", [])
+    initial, listed = own.text("INITIAL_STATE"), own.listed("STATE_PRIORITY_LIST")
     states = tuple(one for one in listed if one not in NOT_SERVED and one != initial)
     if not states:
         return None
-    return Model(states, fields.get(f"{states[0]}.meta", {}).get("count") == "1")
+    return Model(states, own.rows(f"{states[0]}.meta").get("count") == "1")
 
 
 def placed_elsewhere(found: Found) -> str:
@@ -539,10 +513,9 @@ def _resource(
     rows = _rows(found, view, model, alive)
     if view is not None and not view.record.mapFields.keys() <= rows.keys():
         records.notes.add(NO_PARTITION, record.id)
-    config = records.resource.get(record.id)
+    config = records.resource.get(record.id, NONE)
     least = whole(faults, found, "MIN_ACTIVE_REPLICAS", -1)
-    if config is not None and config.text("MIN_ACTIVE_REPLICAS"):
-        least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
+    least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
     custom = mode_of(found) == "customized"
     if custom and any(
         not state and alive.get(node, False)
@@ -564,29 +537,28 @@ def _resource(
         elif tag and not _carried(records, tag):
             records.notes.add(TAG_IGNORED, f"{record.id} ({tag})")
             tag = ""
-        if found.text("MAX_PARTITIONS_PER_INSTANCE") not in ("", f"{2**31 - 1}"):
+        if found.text("MAX_PARTITIONS_PER_INSTANCE") not in ("", f"{MOST}"):
             records.notes.add(MOST_IGNORED, record.id)
     wanted = _wanted(records, found, config, alive, rows)
     if wanted is None:
         return None
     return Resource(
         record.id, found, model, rows, wanted, tag, max(least, 0),
-        -1 if most <= 0 or most == 2**31 - 1 else most, servers,
+        -1 if most <= 0 or most == MOST else most, servers,
     )  # fmt: skip
 
 
 def _wanted(
     records: Records,
     found: Found,
-    config: Found | None,
+    config: Found,
     alive: Mapping[str, bool],
     rows: "Mapping[str, Row]",
 ) -> list[int] | None:
     """Return how many replicas are wanted of each partition; None, with a note, if unknown."""
-    source = found if found.text("REPLICAS") or config is None else config
-    stated, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
-    table = records.table.get(found.record.id)
-    configured = "" if table is None else _configured(table)
+    stated, automatic = found.text("REPLICAS"), mode_of(found) == "full_auto"
+    stated = stated or config.text("REPLICAS")
+    configured = _configured(records.table.get(found.record.id, NONE))
     if stated and configured not in ("", stated):
         records.notes.add(RECONFIGURED, f"{found.record.id} ({configured} for {stated})")
     stated = configured or stated
@@ -634,8 +606,7 @@ def _carried(records: Records, tag: str) -> bool:
 
 
 def _carries(records: Records, instance: str, tag: str) -> bool:
-    found = records.instance.get(instance)
-    return found is not None and tag in found.record.listFields.get("TAG_LIST", ())
+    return tag in records.config(instance).listed("TAG_LIST")
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):

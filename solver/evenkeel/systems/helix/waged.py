@@ -56,7 +56,10 @@ from evenkeel_kernels.helix.waged import (
     pack_rows,
 )
 
-NO_LIMIT = 2**31 - 1
+MOST = 2**31 - 1
+"""The greatest number that Helix keeps: what Java's cast makes of infinity."""
+
+NO_LIMIT = MOST
 """Of replicas on a node, or of one group there."""
 
 DASH = ord("-")
@@ -264,10 +267,6 @@ def merged(current: Assignment, overwrite: Assignment) -> Assignment:
     state = np.concatenate([overwrite.state, current.state])
     _, kept = np.unique(owner.astype(np.int64) << 32 | node, return_index=True)
     return Assignment.of_rows(len(current), owner[kept], node[kept], state[kept])
-
-
-MOST = 2**31 - 1
-"""What Java's cast makes of infinity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -960,9 +959,6 @@ def _rounded(load: NDArray[np.float64]) -> NDArray[np.float64]:
     return read_only(np.rint(load))
 
 
-LARGEST = 2**31 - 1
-
-
 def model_of(cluster: Cluster, options: Waged) -> Model:
     """Return what does not change from run to run, made once for the same arrays."""
     nodes = cluster.nodes
@@ -1030,7 +1026,7 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         faults.add("options.zone", options.zone, f"unknown tier; known: {known}")
     capacity = _whole(faults, "capacity", cluster.nodes.capacity)
     weight = _whole(faults, "load", cluster.partitions.load.voter)
-    if not _same(cluster.partitions.load.leader, cluster.partitions.load.voter):
+    if not np.array_equal(cluster.partitions.load.leader, cluster.partitions.load.voter):
         faults.add(
             "leader_load", "another load", "must be the load: a replica's weight has no role"
         )
@@ -1076,13 +1072,9 @@ def _group_limit(
 
 def _whole(faults: FaultList, path: str, given: NDArray[np.float64]) -> NDArray[np.int32]:
     """Take numbers as 32-bit integers, which is what Helix counts in."""
-    bad = ~(given <= LARGEST) | (given != np.floor(given))
+    bad = ~(given <= MOST) | (given != np.floor(given))
     list_entries(faults, path, given, bad, "must be a whole number below 2**31")
     return np.where(bad, 0.0, given).astype(np.int32)
-
-
-def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    return one is other or np.array_equal(one, other)
 
 
 def state_models(
