@@ -94,7 +94,8 @@ def hierarchy(draw: random.Random) -> tuple[Dump, list[int]]:
         "rules": [rule(draw, number, roots) for number in range(draw.randint(1, 4))],
         "tunables": {
             "choose_total_tries": 50, "chooseleaf_stable": 1, "chooseleaf_vary_r": 1,
-            "chooseleaf_descend_once": 1, "choose_local_tries": 0, "minimum_required_version": "x",
+            "chooseleaf_descend_once": 1, "choose_local_tries": 0, "choose_local_fallback_tries": 0,
+            "minimum_required_version": "x",
         },
     }, devices  # fmt: skip
 
