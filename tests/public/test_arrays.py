@@ -74,3 +74,45 @@ class TestGarage:
         level = ek.solve(later)
         assert (level.status, level.comparison.moves) == ("optimal", 95)
         assert np.bincount(level.placement.node).tolist() == [95, 256, 256, 161]
+
+
+class TestShardsOfCitus:
+    """Of the expected answers in citusdata/citus, shard_rebalancer_unit."""
+
+    def cluster(self, capacity, held, cost=None, forbidden=None):
+        return ek.Cluster.from_arrays(
+            capacity=[[100.0 * one] for one in capacity], placement=[[at] for at in held],
+            load=[[one] for one in cost or [1.0] * len(held)], forbidden=forbidden,
+        )  # fmt: skip
+
+    def moves(self, *given, **asked):
+        result = ek.solve(self.cluster(*given), goals=ek.Goals(level=0.0), **asked)
+        return [(move.partition, move.target) for move in result.moves]
+
+    def test_costs_and_capacities_count(self):
+        assert self.moves([1, 1], [0, 0, 0, 0], [1, 1, 1, 3]) == [("p3", "n1")]
+        assert len(self.moves([1, 3], [0, 0, 0, 0])) == 3
+        assert self.moves([1, 3], [0, 1, 1]) == []
+        assert len(self.moves([1, 4], [0, 0, 0])) == 3
+        assert len(self.moves([1, 3], [0, 0, 0], [1, 1, 2])) == 2
+        assert self.moves([1, 3], [0, 0, 0], [1, 1, 2], limits=ek.Limits(moves=1)) == [("p2", "n1")]
+
+    def test_nodes_that_a_shard_may_not_be_on(self):
+        forbidden = [(0, 0), (1, 0), (2, 0), (4, 0), (5, 0), (3, 1), (3, 2)]
+        found = self.moves([1, 1, 1], [0, 0, 1, 1, 2, 2], None, forbidden)
+        assert len(found) == 3 and ("p3", "n0") in found
+        assert {target for name, target in found if name != "p3"} == {"n1", "n2"}
+
+
+def test_weights_of_a_ring_that_change():
+    """Of pda/flexihash, question 25: one weight of ten becomes three; a node joins, two leave."""
+    session = ek.Session(ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 10, load=[[1.0]] * 120, placement=[[k % 10] for k in range(120)],
+    ))  # fmt: skip
+    heavier = session.apply(ek.Changes(capacity={"n3": [300.0]})).solve(goals=ek.Goals(level=0.0))
+    assert (heavier.status, heavier.comparison.moves) == ("optimal", 18)
+    session.apply(ek.Changes(placement=heavier.placement))
+    joined = ek.Changes(nodes={"names": ["n10"], "like": "n0"}, down="n1", drain="n2")
+    result = session.apply(joined).solve(goals=ek.Goals(level=0.05))
+    assert (result.status, result.comparison.moves) == ("optimal", 20)
+    assert result.levelness.most[0] <= 1.0

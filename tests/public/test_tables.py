@@ -332,3 +332,14 @@ def test_rows_that_a_join_repeats(public):
     case = public("tables/regions-listed-twice")
     refused = case.run("check", "stores.txt", "peers.txt")
     assert refused.code == 2 and "leads already, in a row that this one repeats" in refused.text
+
+
+def test_a_historical_is_drained_in_parts(public):
+    case = public("tables/druid-a-replica-in-each-tier")
+    leaves = ("--spread", "tier=1", "--drain", "druid-historical-cold-0:8083", "--level", "none")
+    words = ("servers.txt", "segments.txt", *leaves)
+    found = case.run("solve", *words, "--moves", "6", "--json")
+    assert (found.code, found.json["moves"], found.json["broken"]) == (3, 6, {"not_kept": 6})
+    for limit in (("solve", "--bytes", "30GB"), ("plan", "--throttle", "node-bandwidth=100MB")):
+        refused = case.run(limit[0], *words, *limit[1:])
+        assert refused.code == 2 and 'a line such as bytes = "disk"' in refused.text

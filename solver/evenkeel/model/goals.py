@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
+from evenkeel.model.limits import NO_BYTES
 from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of, items_of
 from evenkeel.model.reading.keywords import known_arguments, known_fields
@@ -276,7 +277,7 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
     if goals.disks is not None and cluster.disks is None:
         faults.add("goals.disks", goals.disks, "needs a cluster whose nodes have disks")
     if goals.worth.get("byte") and cluster.bytes_dimension < 0:
-        faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
+        faults.add("goals.worth", goals.worth, NO_BYTES)
 
 
 def check_all_led(faults: FaultList, cluster: Cluster, path: str, given: object) -> None:

@@ -12,6 +12,11 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean, known_arguments
 from evenkeel.model.reading.quantities import EXACT, read_bytes, read_count, read_tier_counts
 
+NO_BYTES = (
+    "needs a dimension of bytes: the argument bytes of a cluster names it, and so does a line such "
+    'as bytes = "disk" among the rules of tables; other systems have one where sizes are read'
+)
+
 COUNTS = ("moves", "partition_moves", "leader_changes", "disk_moves")
 """Limits that are one whole number each."""
 
@@ -147,7 +152,7 @@ def node_counts(
 def check_limits(faults: FaultList, cluster: Cluster, limits: Limits) -> None:
     """Note what limits name that the cluster does not have."""
     if limits.bytes is not None and cluster.bytes_dimension < 0:
-        faults.add("limits.bytes", limits.bytes, "needs a cluster with a bytes dimension")
+        faults.add("limits.bytes", limits.bytes, NO_BYTES)
     if limits.disk_moves is not None and cluster.disks is None:
         message = "needs a cluster whose nodes have disks"
         faults.add("limits.disk_moves", limits.disk_moves, message)

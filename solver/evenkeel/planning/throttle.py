@@ -7,6 +7,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.limits import NO_BYTES
 from evenkeel.model.reading.arrays import Flags, Reals
 from evenkeel.model.reading.keywords import did_you_mean, known_arguments, known_fields, meant_name
 from evenkeel.model.reading.quantities import (
@@ -250,8 +251,7 @@ def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> N
     """Note what a throttle names that the cluster does not have."""
     for name in RATES:
         if getattr(throttle, name) is not None and cluster.bytes_dimension < 0:
-            faults.add(f"throttle.{name}", getattr(throttle, name),
-                       "needs a cluster with a bytes dimension")  # fmt: skip
+            faults.add(f"throttle.{name}", getattr(throttle, name), NO_BYTES)
     groups = cluster.partitions.group_names
     for group in throttle.priority:
         if group not in groups:
