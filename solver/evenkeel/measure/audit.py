@@ -31,7 +31,7 @@ from evenkeel.measure.rows import at_node, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
 from evenkeel.model.rules import REQUIREMENTS, Rule
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
@@ -152,14 +152,14 @@ class Violations:
     """
 
     kind: str
-    amount: NDArray[np.float64]
-    partition: NDArray[np.int32]
-    group: NDArray[np.int32]
-    node: NDArray[np.int32]
-    tier: NDArray[np.int32]
-    domain: NDArray[np.int32]
-    dimension: NDArray[np.int32]
-    asked: NDArray[np.float64]
+    amount: Reals
+    partition: Ints32
+    group: Ints32
+    node: Ints32
+    tier: Ints32
+    domain: Ints32
+    dimension: Ints32
+    asked: Reals
     expression: str = ""
 
     @property
@@ -167,7 +167,7 @@ class Violations:
         """What they add to the count of their kind."""
         return int(self.amount.sum()) if KINDS[self.kind].summed else len(self.amount)
 
-    def take(self, which: NDArray[np.integer]) -> "Violations":
+    def take(self, which: Ints) -> "Violations":
         """Return some of them, by their indices."""
         return Violations(
             self.kind,
@@ -243,7 +243,7 @@ def violations(
     if len(amounts) == 0:
         return []
 
-    def column(index: ArrayLike) -> NDArray[np.int32]:
+    def column(index: ArrayLike) -> Ints32:
         return _of_length(index, np.int32, len(amounts))
 
     return [
@@ -289,7 +289,7 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
     return found + violations("max_replicas", crowded[bad], asked=nodes.max_replicas[bad], node=bad)
 
 
-def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
+def held_loads(cluster: Cluster, before: Placement, after: Placement) -> Reals:
     """Return the load that leaving replicas still put on their initial nodes."""
     load = cluster.partitions.load
     leaving = _leaving(before, after)
@@ -304,7 +304,7 @@ def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray
     return held
 
 
-def _leaving(before: Placement, after: Placement) -> NDArray[np.intp]:
+def _leaving(before: Placement, after: Placement) -> Rows:
     """Return the replicas that leave: of those that share a node, as many as are fewer there."""
     alike = np.array_equal(before.first, after.first)
     moved = before.node != after.node if alike else np.ones(len(before.node), bool)
@@ -319,21 +319,16 @@ def _leaving(before: Placement, after: Placement) -> NDArray[np.intp]:
     was, place = was[order], place[order]
     turn = np.arange(len(place)) - np.searchsorted(place, place)
     staying = np.searchsorted(stay, place, "right") - np.searchsorted(stay, place)
-    leaving: NDArray[np.intp] = np.sort(was[turn >= staying])
+    leaving: Rows = np.sort(was[turn >= staying])
     return leaving
 
 
-def _exceeds(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _exceeds(loads: Reals, capacity: Reals) -> Flags:
     return loads > capacity * (1.0 + TOLERANCE)
 
 
 def _over(
-    kind: str,
-    column: str,
-    loads: NDArray[np.float64],
-    capacity: NDArray[np.float64],
-    counted: NDArray[np.bool_],
-    tier: int = -1,
+    kind: str, column: str, loads: Reals, capacity: Reals, counted: Flags, tier: int = -1
 ) -> list[Violations]:
     """Find the rows that count and carry more than they can, dimension by dimension."""
     where, dimension = np.nonzero(_exceeds(loads, capacity) & counted[:, None])
@@ -344,9 +339,7 @@ def _over(
     )  # fmt: skip
 
 
-def _joined_closed(
-    before: Placement, after: Placement, closed: NDArray[np.bool_]
-) -> list[Violations]:
+def _joined_closed(before: Placement, after: Placement, closed: Flags) -> list[Violations]:
     """Return the replicas by which partitions have more on nodes that accept none (N,)."""
     pairs = [
         one.owner[rows].astype(np.int64) * len(closed) + one.node[rows]
@@ -403,9 +396,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
     return found
 
 
-def misplaced_in_rows(
-    cluster: Cluster, placement: Placement, replicas: NDArray[np.int64]
-) -> list[Violations]:
+def misplaced_in_rows(cluster: Cluster, placement: Placement, replicas: Ints64) -> list[Violations]:
     """Find the same, and leaderless partitions, if only ``replicas (n,)`` are on dead nodes."""
     serves = cluster.nodes.serves
     waits = np.sort(replicas)
@@ -481,7 +472,7 @@ def broken_terms(placed: PlacementCounts) -> list[Violations]:
 
 
 def _excluded(
-    cluster: Cluster, placement: Placement, rule: Rule, partitions: NDArray[np.intp]
+    cluster: Cluster, placement: Placement, rule: Rule, partitions: Rows
 ) -> list[Violations]:
     """Find replicas of some partitions on nodes that a rule excludes, by what they fail."""
     found = []
@@ -507,11 +498,7 @@ def _excluded(
 
 
 def _short_of(
-    cluster: Cluster,
-    placement: Placement,
-    scope: Scope,
-    demands: Demands,
-    members: NDArray[np.intp],
+    cluster: Cluster, placement: Placement, scope: Scope, demands: Demands, members: Rows
 ) -> list[Violations]:
     """Find members of a scope with fewer replicas on the nodes of an expression than demanded."""
     if len(members) == 0 or not demands.counted:
@@ -538,7 +525,7 @@ def _short_of(
 
 
 def _less_preferred(
-    cluster: Cluster, placement: Placement, demands: Demands, partitions: NDArray[np.intp]
+    cluster: Cluster, placement: Placement, demands: Demands, partitions: Rows
 ) -> list[Violations]:
     """Find leaders on a node ranked behind that of another voter which could lead."""
     lead = demands.lead
@@ -605,7 +592,7 @@ def _all_broken(placed: PlacementCounts) -> list[Violations]:
     return found
 
 
-def suspects(placed: PlacementCounts, binding: Binding, row: int) -> NDArray[np.intp]:
+def suspects(placed: PlacementCounts, binding: Binding, row: int) -> Rows:
     """Return the partitions that may break a limit: those a cheap look does not clear."""
     bound = binding.amount != NONE
     slots = placed.placement.slots
@@ -622,9 +609,7 @@ def suspects(placed: PlacementCounts, binding: Binding, row: int) -> NDArray[np.
     return np.flatnonzero((distinct > binding.amount) & bound)
 
 
-def _repeats(
-    placed: PlacementCounts, domain: NDArray[np.int32]
-) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+def _repeats(placed: PlacementCounts, domain: Ints32) -> tuple[NDArray[np.int8], Flags]:
     """Count for each slot the earlier ones in its domain; mark slots in any domain; (R, P) both."""
     partitions = len(placed.placement)
     at = np.append(np.int32(-1), domain).take(placed.node_row).reshape(-1, partitions)
@@ -637,7 +622,7 @@ def _repeats(
     return earlier, inside
 
 
-def domain_of(domain: NDArray[np.int32], node: NDArray[np.int32]) -> NDArray[np.int32]:
+def domain_of(domain: Ints32, node: Ints32) -> Ints32:
     """Return the domain of each node given; -1 for no node or none."""
     # node -1 reads the last entry
     return np.append(domain, np.int32(-1)).take(node)
@@ -648,9 +633,9 @@ def _broken(
     scope: Scope,
     binding: Binding,
     row: int,
-    members: NDArray[np.intp],
-    which: NDArray[np.intp],
-    where: NDArray[np.int32],
+    members: Rows,
+    which: Rows,
+    where: Ints32,
 ) -> list[Violations]:
     """Judge some members: their replica i is of ``members[which[i]]``, in domain ``where[i]``."""
     inside = where >= 0
@@ -678,8 +663,8 @@ def _broken(
 
 
 def count_by_domain(
-    which: NDArray[np.integer], where: NDArray[np.integer], members: int, domains: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    which: Ints, where: Ints, members: int, domains: int
+) -> tuple[Ints64, Ints64, Ints64]:
     """Count replicas per member and domain."""
     key = which.astype(np.int64) * domains + where
     if members * domains <= DENSE * len(key):
@@ -693,14 +678,8 @@ def count_by_domain(
 
 
 def _skew(
-    cluster: Cluster,
-    scope: Scope,
-    row: int,
-    members: NDArray[np.intp],
-    who: NDArray[np.int64],
-    at: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    cluster: Cluster, scope: Scope, row: int, members: Rows, who: Ints64, at: Ints64, count: Ints64
+) -> Ints64:
     """Fullest domain of each member minus the emptiest that holds a node open to it; (members,)."""
     eligible = eligible_domains(cluster, scope, row)
     rule = scope.rule[members]
@@ -917,7 +896,7 @@ def soft_cost(cluster: Cluster, audited: Audit) -> float:
     return cost
 
 
-def _weights(scope: Scope, kind: str, tier: str) -> NDArray[np.float64]:
+def _weights(scope: Scope, kind: str, tier: str) -> Reals:
     """Return the weight of each member's soft limit of a kind on a tier, (E,)."""
     for binding in scope.bindings:
         if (binding.violation, binding.tier) == (kind, tier):

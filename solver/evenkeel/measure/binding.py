@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows
 from evenkeel.model.rules import COUNTS, REQUIREMENTS, Limit, LimitKind, Rule, Term
 from evenkeel.model.runtime.memoize import memoize
 
@@ -45,15 +45,15 @@ class Scope:
 
     column: str  # "partition" or "group"
     demands: tuple[Demands, ...]  # those of each class
-    rule: NDArray[np.int32]  # (E,) class of each member
-    wanted: NDArray[np.bool_]  # (E,) members of which at least one replica is wanted
-    open: NDArray[np.bool_]  # (Q, N) nodes that meet all that each class requires of every replica
+    rule: Ints32  # (E,) class of each member
+    wanted: Flags  # (E,) members of which at least one replica is wanted
+    open: Flags  # (Q, N) nodes that meet all that each class requires of every replica
 
     @cached_property
     def bindings(self) -> "tuple[Binding, ...]":
         """What binds the members, one kind of limit on one tier at a time."""
-        amounts: dict[tuple[str, LimitKind, bool], NDArray[np.int32]] = {}
-        weights: dict[tuple[str, LimitKind, bool], NDArray[np.float64]] = {}
+        amounts: dict[tuple[str, LimitKind, bool], Ints32] = {}
+        weights: dict[tuple[str, LimitKind, bool], Reals] = {}
         for q, demands in enumerate(self.demands):
             for limit in demands.limits:
                 key = (limit.tier, limit.kind, limit.hard)
@@ -74,13 +74,13 @@ class Binding:
     kind: LimitKind  # as in ``Limit``
     hard: bool  # as in ``Limit``
     # (E,) the number that each member is held to; -1 where it is not bound
-    amount: NDArray[np.int32]
-    rule: NDArray[np.int32]  # (E,) class of each member
+    amount: Ints32
+    rule: Ints32  # (E,) class of each member
     # (Q,) what each unit beyond it costs a member of each class where it is soft; 0 for no limit
-    weight_of: NDArray[np.float64]
+    weight_of: Reals
 
     @property
-    def weight(self) -> NDArray[np.float64]:
+    def weight(self) -> Reals:
         """What each unit beyond it costs each member, (E,) float64; 0 where it is not bound."""
         return self.weight_of.take(self.rule)
 
@@ -114,7 +114,7 @@ def read_from(cluster: Cluster) -> tuple[object, ...]:
     return cluster.rules, cluster.topology, nodes.names, nodes.tags, nodes.attributes
 
 
-def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> NDArray[np.bool_]:
+def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> Flags:
     """Return the nodes on which every condition of every expression holds, (N,)."""
     meets = np.ones(len(cluster.nodes), bool)
     for text in texts:
@@ -123,12 +123,12 @@ def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> NDArray[np.bool_]
     return meets
 
 
-def nodes_of(cluster: Cluster, term: Term) -> NDArray[np.bool_]:
+def nodes_of(cluster: Cluster, term: Term) -> Flags:
     """Return the nodes on which a term wants replicas, (N,)."""
     return nodes_that_meet(cluster, [term.text])
 
 
-def lead_ranks(cluster: Cluster, lead: Sequence[str]) -> NDArray[np.intp]:
+def lead_ranks(cluster: Cluster, lead: Sequence[str]) -> Rows:
     """Return the first of some choices that each node meets, (N,); their number for none."""
     rank = np.full(len(cluster.nodes), len(lead))
     for choice, text in reversed([*enumerate(lead)]):
@@ -136,7 +136,7 @@ def lead_ranks(cluster: Cluster, lead: Sequence[str]) -> NDArray[np.intp]:
     return rank
 
 
-def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> NDArray[np.bool_]:
+def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> Flags:
     """Return the domains of a tier that a skew of each class counts, (Q, M)."""
     domain = cluster.topology.domain_with_nodes[tier]
     usable = cluster.nodes.may_hold & (domain >= 0)
@@ -146,7 +146,7 @@ def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> NDArray[np.bo
     return eligible
 
 
-def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
+def _holds(cluster: Cluster, condition: str) -> Flags:
     """Return the nodes on which one condition holds: +tag, -tag, key=value or key!=value; (N,)."""
     nodes, topology = cluster.nodes, cluster.topology
     tag = TAG.fullmatch(condition)
@@ -166,7 +166,7 @@ def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
     else:
         code, meaning = np.arange(len(nodes), dtype=np.int32), nodes.names
     # what no node is called, no node is
-    same: NDArray[np.bool_] = np.equal(code, meaning.index(value) if value in meaning else -2)
+    same: Flags = np.equal(code, meaning.index(value) if value in meaning else -2)
     return same if sign == "=" else ~same
 
 
@@ -216,11 +216,7 @@ def _demands(own: Rule, shared: Rule | None) -> Demands:
 
 
 def _scope(
-    cluster: Cluster,
-    column: str,
-    demands: list[Demands],
-    rule: NDArray[np.int32],
-    wanted: NDArray[np.bool_],
+    cluster: Cluster, column: str, demands: list[Demands], rule: Ints32, wanted: Flags
 ) -> Scope:
     is_open = np.array([nodes_that_meet(cluster, one.required(voters=False)) for one in demands])
     return Scope(column, tuple(demands), rule, wanted, is_open)

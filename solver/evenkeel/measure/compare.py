@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.loads import wanted_load, weighted_sum
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 
@@ -54,12 +53,12 @@ class Comparison:
     forced: int
     leader_changes: int
     removed: int
-    load_moved: NDArray[np.float64]
+    load_moved: Reals
     bytes_moved: float
-    node_in: NDArray[np.int64]
-    node_out: NDArray[np.int64]
-    joined: NDArray[np.bool_]
-    left: NDArray[np.bool_]
+    node_in: Ints64
+    node_out: Ints64
+    joined: Flags
+    left: Flags
 
     @property
     def voluntary(self) -> int:
@@ -124,11 +123,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
 
 
 def compare_losses(
-    cluster: Cluster,
-    after: Placement,
-    replicas: NDArray[np.int64],
-    moved: NDArray[np.float64],
-    forced: int,
+    cluster: Cluster, after: Placement, replicas: Ints64, moved: Reals, forced: int
 ) -> Comparison:
     """Compare where all that moved are some ``replicas (n,)``, ``forced`` of them off lost nodes.
 
@@ -156,7 +151,7 @@ def compare_losses(
     )
 
 
-def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
+def joined(before: Placement, after: Placement) -> Flags:
     """Return which replicas of ``after`` are on a node that is new to their partition."""
     if before is after:
         return np.zeros(len(after.node), bool)
@@ -191,9 +186,7 @@ def forced_moves(placed: PlacementCounts) -> int:
     return memoize(placed, "forced moves", count, cluster.nodes, cluster.partitions)
 
 
-def _moved_load(
-    cluster: Cluster, after: Placement, arrivals: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def _moved_load(cluster: Cluster, after: Placement, arrivals: Rows) -> Reals:
     """Return the total load of some replicas, in the roles they have; (D,)."""
     owner = after.owner[arrivals]
     load, partitions = cluster.partitions.load, len(cluster.partitions)
@@ -208,7 +201,7 @@ def _moved_load(
     return total
 
 
-def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
+def sources(before: Placement, after: Placement) -> Ints64:
     """Return the node that each replica of ``after`` takes the place of, (K,); -1 for none.
 
     Only a replica on a node that is new to its partition takes a place: that of the node that left
@@ -232,7 +225,7 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     return found
 
 
-def sources_with_surplus(before: Placement, after: Placement) -> NDArray[np.int64]:
+def sources_with_surplus(before: Placement, after: Placement) -> Ints64:
     """Return the same where a node that a partition was on twice is left by one replica, too."""
     found = sources(before, after)
     if not np.array_equal(before.first, after.first):
@@ -244,16 +237,14 @@ def sources_with_surplus(before: Placement, after: Placement) -> NDArray[np.int6
     return found
 
 
-def _times(
-    placement: Placement, partition: NDArray[np.int32], node: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def _times(placement: Placement, partition: Ints32, node: Ints32) -> Ints64:
     """Count how often each partition stands on each node, pair by pair."""
     replicas, pair = replicas_of(placement, partition)
     same = placement.node[replicas] == node[pair]
     return np.bincount(pair[same], minlength=len(partition))
 
 
-def _turns(owner: NDArray[np.int32], most: int) -> NDArray[np.int64]:
+def _turns(owner: Ints32, most: int) -> Ints64:
     """Number the entries of each partition, ``most`` apart; they stand in order of partition."""
     turn = np.arange(len(owner)) - np.searchsorted(owner, owner)
     return owner.astype(np.int64) * most + turn

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import Ints, Ints32, Reals
 
 
 @dataclass(frozen=True)
@@ -79,26 +79,24 @@ def _of_table(placed: PlacementCounts, table: NodeTable | GroupTable) -> float:
     return float(table.of(count[members], each).sum())
 
 
-def distances(cluster: Cluster) -> NDArray[np.float64]:
+def distances(cluster: Cluster) -> Reals:
     """Return how far every node is from every other."""
     nodes = np.arange(len(cluster.nodes))
     here, there = np.meshgrid(nodes, nodes, indexing="ij")
     return _between(cluster, here, there)
 
 
-def _distance(cluster: Cluster, here: NDArray[np.int32], there: NDArray[np.int32]) -> float:
+def _distance(cluster: Cluster, here: Ints32, there: Ints32) -> float:
     """Distances between pairs of nodes, added up; nowhere is not far from anywhere."""
     known = (here >= 0) & (there >= 0)
     return float(_between(cluster, here[known], there[known]).sum())
 
 
-def _between(
-    cluster: Cluster, here: NDArray[np.integer], there: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def _between(cluster: Cluster, here: Ints, there: Ints) -> Reals:
     """Distance of each pair of nodes: given, or by the widest tier that differs."""
     given = cluster.topology.tier_distance
     if given.ndim == 2:
-        pairs: NDArray[np.float64] = given[here, there]
+        pairs: Reals = given[here, there]
         return pairs
     far = np.full(here.shape, given[-1])
     for tier in range(len(cluster.topology) - 1, -1, -1):

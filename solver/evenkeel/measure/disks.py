@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.compare import joined
 from evenkeel.model.cluster import Cluster
@@ -12,7 +11,7 @@ from evenkeel.model.disks import DiskState, disk_of, lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, move_costs
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
 
 ROUNDING = 1e-9
@@ -60,12 +59,12 @@ class DiskReport:
     moves: int
     bytes_moved: float
     moves_at_least: int
-    loads: NDArray[np.float64]
-    targets: NDArray[np.float64]
-    over_target: NDArray[np.int32]
-    over_capacity: NDArray[np.int32]
-    to_empty: NDArray[np.int64]
-    adrift: NDArray[np.int64]
+    loads: Reals
+    targets: Reals
+    over_target: Ints32
+    over_capacity: Ints32
+    to_empty: Ints64
+    adrift: Ints64
     goal: float | None = None
     level: float = 1.0
 
@@ -78,14 +77,14 @@ class DiskReport:
 class NodeContents(NamedTuple):
     """The replicas on nodes with disks, by node, the largest first. I replicas, N nodes."""
 
-    replica: NDArray[np.int64]
-    first: NDArray[np.int64]
-    size: NDArray[np.float64]
-    home: NDArray[np.int32]
-    fixed: NDArray[np.bool_]
+    replica: Ints64
+    first: Ints64
+    size: Reals
+    home: Ints32
+    fixed: Flags
 
 
-def sizes(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+def sizes(cluster: Cluster, placement: Placement) -> Reals:
     """Return what each replica weighs in the dimension that moves, in its role, (K,)."""
     load, at, owner = cluster.partitions.load, cluster.bytes_dimension, placement.owner
     found = load.voter[:, at].take(owner)
@@ -98,7 +97,7 @@ def sizes(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     return found
 
 
-def homes(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.int32]:
+def homes(cluster: Cluster, before: Placement, after: Placement) -> Ints32:
     """Return the disk on which each replica of ``after`` lay on its node before, (K,); -1: none."""
     assert cluster.disks is not None, "asked of a cluster without disks"
     found = lying(after, replace(before, disk=disk_of(cluster.disks, before)))
@@ -115,7 +114,7 @@ def node_contents(cluster: Cluster, after: Placement) -> NodeContents:
     )  # fmt: skip
 
 
-def with_disk(cluster: Cluster, after: Placement, disk: NDArray[np.int32]) -> Placement:
+def with_disk(cluster: Cluster, after: Placement, disk: Ints32) -> Placement:
     """Return a placement with other disks for its replicas, of the same nodes."""
     placed, contents = replace(after, disk=read_only(disk)), node_contents(cluster, after)
     memoize(
@@ -148,9 +147,7 @@ def _contents(cluster: Cluster, after: Placement) -> NodeContents:
     return NodeContents(replica, first, size[order], home, fixed)
 
 
-def disk_targets(
-    cluster: Cluster, contents: NodeContents, tolerance: float | None
-) -> NDArray[np.float64]:
+def disk_targets(cluster: Cluster, contents: NodeContents, tolerance: float | None) -> Reals:
     """Return what each disk may hold, (M,): no more than its capacity, 0 where it takes nothing.
 
     Any amount on a node that is down.
@@ -181,9 +178,7 @@ def disk_targets(
     return np.where(up, np.minimum(share * weight, most), np.inf)
 
 
-def _shares(
-    cluster: Cluster, contents: NodeContents
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(cluster: Cluster, contents: NodeContents) -> tuple[Reals, Reals]:
     """Return the weight of each disk, (M,), and what its node holds for each unit of it, (N,)."""
     disks, nodes = cluster.disks, len(cluster.nodes)
     assert disks is not None, "asked of a cluster without disks"
@@ -195,7 +190,7 @@ def _shares(
     return weight, np.divide(held, weights, out=np.zeros(nodes), where=weights > 0.0)
 
 
-def _level(cluster: Cluster, contents: NodeContents, loads: NDArray[np.float64]) -> float:
+def _level(cluster: Cluster, contents: NodeContents, loads: Reals) -> float:
     """Return the most that a usable disk holds, as a multiple of its share of its node."""
     assert cluster.disks is not None, "asked of a cluster without disks"
     weight, mean = _shares(cluster, contents)
@@ -203,9 +198,7 @@ def _level(cluster: Cluster, contents: NodeContents, loads: NDArray[np.float64])
     return float(np.max(loads[share > 0.0] / share[share > 0.0], initial=1.0))
 
 
-def fewest_disk_moves(
-    cluster: Cluster, contents: NodeContents, targets: NDArray[np.float64]
-) -> int:
+def fewest_disk_moves(cluster: Cluster, contents: NodeContents, targets: Reals) -> int:
     """Return how many replicas must change the disk of their node at least.
 
     All leave a disk that takes nothing. A disk above its target without what arrives gives up at

@@ -6,18 +6,18 @@ left alone, its leader stays.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import marked, unchanged
 from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import Flags, Ints32, Roles
 from evenkeel.model.runtime.memoize import memoize
 
 NOWHERE, MOVED, ANYWHERE = 0, 1, 2
 """Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
 
 
-def blocking(cluster: Cluster) -> NDArray[np.bool_]:
+def blocking(cluster: Cluster) -> Flags:
     """Return which replicas are on dead nodes that their system takes in no list, (K,) bool."""
     placement, serves = cluster.placement, cluster.nodes.serves
     if serves.all() or not placement.flags.any():
@@ -26,21 +26,21 @@ def blocking(cluster: Cluster) -> NDArray[np.bool_]:
     return np.asarray(held & ~np.append(serves, True)[placement.node])
 
 
-def kept_lists(cluster: Cluster) -> NDArray[np.bool_]:
+def kept_lists(cluster: Cluster) -> Flags:
     """Return which partitions keep their lists, as a blocking replica is pinned, (P,) bool."""
     placement = cluster.placement
     held = placement.owner[blocking(cluster) & ((placement.flags & Flag.PINNED) != 0)]
     return np.asarray(np.bincount(held, minlength=len(placement)) > 0)
 
 
-def led_from(cluster: Cluster) -> NDArray[np.int32]:
+def led_from(cluster: Cluster) -> Ints32:
     """Node that led each partition where it lives, else -1; (P,)."""
     led = cluster.placement.leader_node
     lives = np.append(cluster.nodes.alive, False).take(led)
     return np.where(lives, led, -1).astype(np.int32)
 
 
-def leads_on(cluster: Cluster) -> NDArray[np.bool_]:
+def leads_on(cluster: Cluster) -> Flags:
     """Return whether who led each partition leads it until another can, (P,) bool.
 
     Not where it is lost, nor where its node keeps its replicas, but may no longer lead.
@@ -49,7 +49,7 @@ def leads_on(cluster: Cluster) -> NDArray[np.bool_]:
     return np.asarray((was >= 0) & np.append(nodes.may_lead | ~nodes.may_receive, False)[was])
 
 
-def ready(cluster: Cluster) -> NDArray[np.bool_]:
+def ready(cluster: Cluster) -> Flags:
     """Return whether each replica, where it came from, could lead at once; (K,).
 
     It lives; and where some live replicas are reported in sync, it is one of these.
@@ -63,11 +63,11 @@ def ready(cluster: Cluster) -> NDArray[np.bool_]:
         return lives
     reported = np.zeros(len(placement), bool)
     reported[placement.owner[synced]] = True
-    found: NDArray[np.bool_] = np.where(reported[placement.owner], synced, lives)
+    found: Flags = np.where(reported[placement.owner], synced, lives)
     return found
 
 
-def electable(cluster: Cluster) -> NDArray[np.uint8]:
+def electable(cluster: Cluster) -> Roles:
     """Return where each replica may lead, (K,): nowhere, only where it moves to, or anywhere.
 
     Shape (0,) where all may lead anywhere. A leader may always lead on.
@@ -85,14 +85,14 @@ def electable(cluster: Cluster) -> NDArray[np.uint8]:
     return memoize(placement, "electable", lambda: _electable(cluster), cluster.nodes)
 
 
-def _electable(cluster: Cluster) -> NDArray[np.uint8]:
+def _electable(cluster: Cluster) -> Roles:
     before, partitions = cluster.placement, len(cluster.partitions)
     owner, voters = before.owner, before.role == Role.VOTER
     lives = np.append(cluster.nodes.serves, False)[before.node]
     leads = np.zeros(len(owner), np.bool_)
     leads[before.leader_replica[before.leader >= 0]] = True
 
-    def some(which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def some(which: Flags) -> Flags:
         return (np.bincount(owner[which], minlength=partitions) > 0)[owner]
 
     synced, led = (before.flags & Flag.CAUGHT_UP) != 0, some(leads & lives)
@@ -106,7 +106,7 @@ def _electable(cluster: Cluster) -> NDArray[np.uint8]:
     return found if (found != ANYWHERE).any() else found[:0]
 
 
-def led_alone(cluster: Cluster, nodes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def led_alone(cluster: Cluster, nodes: Flags) -> Flags:
     """Return which partitions are led on some nodes (N,), and only there as they are now, (P,).
 
     To lead nothing is no reason to move data: where no other replica can lead where it is, these
@@ -124,7 +124,7 @@ def led_alone(cluster: Cluster, nodes: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(led)
 
 
-def would_lead(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
+def would_lead(cluster: Cluster, node: Ints32) -> Flags:
     """Return whether each replica would be elected on ``node (K,)``.
 
     A replica that comes to where another one lags changes nothing there: that one stays.

@@ -17,6 +17,7 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 from evenkeel.model.runtime.printable import counted, printable
 
 
@@ -134,7 +135,7 @@ OPEN = "open to it by itself"
 def blocked_nodes(
     cluster: Cluster,
     placement: Placement,
-    node_load: NDArray[np.float64],
+    node_load: Reals,
     replica: int,
     spent: Spent | None = None,
 ) -> tuple[NDArray[np.int16], list[str]]:
@@ -149,7 +150,7 @@ def blocked_nodes(
     reasons: list[str] = []
     verdict = np.full(len(nodes), -1, np.int16)
 
-    def mark(bad: NDArray[np.bool_], reason: str) -> None:
+    def mark(bad: Flags, reason: str) -> None:
         hit = bad & (verdict < 0)
         if hit.any():
             verdict[hit] = len(reasons)
@@ -213,7 +214,7 @@ class _Bound(NamedTuple):
 
     scope: Scope
     member: int
-    replicas: NDArray[np.int64]
+    replicas: Ints64
     """All that they count."""
 
     note: str
@@ -225,7 +226,7 @@ def _mark_limits(
     placement: Placement,
     bound: _Bound,
     replica: int,
-    mark: Callable[[NDArray[np.bool_], str], None],
+    mark: Callable[[Flags, str], None],
     *,
     hard: bool,
 ) -> None:
@@ -264,7 +265,7 @@ def _mark_terms(
     placement: Placement,
     bound: _Bound,
     replica: int,
-    mark: Callable[[NDArray[np.bool_], str], None],
+    mark: Callable[[Flags, str], None],
 ) -> None:
     """Mark nodes outside a mask that still needs this replica inside."""
     voter = placement.role == Role.VOTER
@@ -279,7 +280,7 @@ def _mark_terms(
             mark(~mask, f"{term}{bound.note}")
 
 
-def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[np.float64]:
+def _own_load(cluster: Cluster, placement: Placement, replica: int) -> Reals:
     partition = int(placement.owner[replica])
     loads = cluster.partitions.load
     in_role = loads.voter
@@ -287,14 +288,14 @@ def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[n
         in_role = loads.leader
     elif placement.role[replica] == Role.NON_VOTER:
         in_role = loads.non_voter
-    own: NDArray[np.float64] = in_role[partition]
+    own: Reals = in_role[partition]
     return own
 
 
 def explain(
     cluster: Cluster,
     placement: Placement,
-    node_load: NDArray[np.float64],
+    node_load: Reals,
     partition: int,
     spent: Spent | None = None,
 ) -> Explanation:
@@ -351,7 +352,7 @@ def _why(
     now: int,
     verdict: NDArray[np.int16],
     reasons: list[str],
-    fullest: NDArray[np.float64],
+    fullest: Reals,
     runner_up: NodeVerdict | None,
 ) -> str:
     names = cluster.nodes.names

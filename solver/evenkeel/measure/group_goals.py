@@ -15,7 +15,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, group_tolerances, leads_in_groups, least_leaders
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
@@ -30,7 +30,7 @@ LISTED = 3
 """Groups that are named where they miss the goal, those furthest above it first."""
 
 
-def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | None:
+def group_targets(cluster: Cluster, goals: Goals | Cost) -> Ints64 | None:
     """Return the replicas of each group that a node may hold, (G,); None without such a goal.
 
     They are (1 + tolerance) x the share of a node, or what rules force on one where that is more,
@@ -52,9 +52,9 @@ def _counted_from(cluster: Cluster) -> tuple[object, ...]:
 class _Kinds(NamedTuple):
     """Partitions of one group under the same rules, taken together. U kinds, N nodes."""
 
-    of: NDArray[np.intp]  # (P,) kind of each partition
-    group: NDArray[np.int64]  # (U,)
-    rule: NDArray[np.int64]  # (U,) class of the scope
+    of: Rows  # (P,) kind of each partition
+    group: Ints64  # (U,)
+    rule: Ints64  # (U,) class of the scope
 
     @classmethod
     def found(cls, cluster: Cluster) -> "_Kinds":
@@ -65,9 +65,7 @@ class _Kinds(NamedTuple):
         return cls(of, *np.divmod(kinds, len(scope.open)))
 
 
-def _group_targets(
-    cluster: Cluster, groups: float | Mapping[str, float | None]
-) -> NDArray[np.int64]:
+def _group_targets(cluster: Cluster, groups: float | Mapping[str, float | None]) -> Ints64:
     partitions, scope, kinds = cluster.partitions, partition_scope(cluster), _Kinds.found(cluster)
     count, alike = len(partitions.group_names), np.ones(len(cluster.nodes))
     most = most_held(cluster, kinds.of, len(kinds.group))
@@ -92,20 +90,14 @@ def _group_targets(
                 np.maximum.at(forced, kinds.group[of], share)
     tolerance = group_tolerances(FaultList(), cluster, "", groups)
     binds = np.isfinite(tolerance)
-    target: NDArray[np.float64] = np.maximum(
+    target: Reals = np.maximum(
         np.floor((1.0 + np.where(binds, tolerance, 0.0)) * forced * (1.0 + ROUNDING)),
         np.ceil(forced * (1.0 - ROUNDING)),
     )
     return read_only(np.where(binds, target.astype(np.int64), FREE))
 
 
-def _shares(
-    kinds: _Kinds,
-    groups: int,
-    most: NDArray[np.int64],
-    wanted: NDArray[np.integer],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _shares(kinds: _Kinds, groups: int, most: Ints64, wanted: Ints, weight: Reals) -> Reals:
     """Return the share of each group on a node of weight 1: of all of it, or of a kind; (G,)."""
     share = np.zeros(groups)
     np.maximum.at(share, kinds.group, even_share(most, wanted, weight))
@@ -117,7 +109,7 @@ def _shares(
     return share
 
 
-def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
+def group_moves(cluster: Cluster, target: Ints64) -> int:
     """Return how many replicas must at least leave nodes that hold too many of their group."""
     partitions, placement, nodes = cluster.partitions, cluster.placement, cluster.nodes
     over = np.maximum(_table(cluster, placement.node) - target[:, None], 0)
@@ -136,18 +128,18 @@ def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
 class LeadCells(NamedTuple):
     """Pairs of a group and a node, and how many leaders there are, should and may be. C cells."""
 
-    group: NDArray[np.int64]
-    node: NDArray[np.int64]
-    led: NDArray[np.int64]
-    least: NDArray[np.int64]
-    most: NDArray[np.int64]
-    which: NDArray[np.int64]  # the cell of each leader
+    group: Ints64
+    node: Ints64
+    led: Ints64
+    least: Ints64
+    most: Ints64
+    which: Ints64  # the cell of each leader
 
     @property
-    def off(self) -> NDArray[np.int64]:
+    def off(self) -> Ints64:
         """How many leaders there are too many, or, below 0, too few, (C,)."""
         many, few = np.maximum(self.led - self.most, 0), np.maximum(self.least - self.led, 0)
-        off: NDArray[np.int64] = many - few
+        off: Ints64 = many - few
         return off
 
 
@@ -155,17 +147,17 @@ class LeadCells(NamedTuple):
 class LeadGoals:
     """Leaders of each group that nodes may and should have. G groups, N nodes."""
 
-    count: NDArray[np.int64]  # (G,) leaders wanted
-    weight: NDArray[np.float64]  # (N,) by which nodes share them, 0 of those that may not lead
+    count: Ints64  # (G,) leaders wanted
+    weight: Reals  # (N,) by which nodes share them, 0 of those that may not lead
     # (G,) leaders for a weight of 1 where they are as level as rules permit, and where a node has
     # as many as it may, in parts of one; inf without a goal
-    share: NDArray[np.float64]
-    above: NDArray[np.float64]
-    asked: NDArray[np.int64]  # (G,) least leaders asked of each node
-    fewest: NDArray[np.int64]  # (G,) those among them that every node can have
-    takers: NDArray[np.bool_]  # (G, N) nodes of which they are asked; (0, N) if of none
+    share: Reals
+    above: Reals
+    asked: Ints64  # (G,) least leaders asked of each node
+    fewest: Ints64  # (G,) those among them that every node can have
+    takers: Flags  # (G, N) nodes of which they are asked; (0, N) if of none
 
-    def most(self, group: NDArray[np.integer], node: NDArray[np.integer]) -> NDArray[np.int64]:
+    def most(self, group: Ints, node: Ints) -> Ints64:
         """Return the leaders of some groups that some nodes may have, rounded down to whole ones.
 
         Any number on nodes that may not lead: the leaders leave them anyway.
@@ -178,17 +170,17 @@ class LeadGoals:
         )
         most = np.where(leads, np.maximum(most, self.fewest[group]), np.inf)
         most = np.minimum(most, self.count.max(initial=0))
-        whole: NDArray[np.int64] = most.astype(np.int64)
+        whole: Ints64 = most.astype(np.int64)
         return whole
 
-    def least(self, group: NDArray[np.integer], node: NDArray[np.integer]) -> NDArray[np.int64]:
+    def least(self, group: Ints, node: Ints) -> Ints64:
         """Return the leaders of some groups that some nodes should have at least."""
         if not len(self.takers):
             return np.zeros(len(group), np.int64)
-        least: NDArray[np.int64] = np.where(self.takers[group, node], self.fewest[group], 0)
+        least: Ints64 = np.where(self.takers[group, node], self.fewest[group], 0)
         return least
 
-    def cells(self, group: NDArray[np.int32], node: NDArray[np.integer]) -> LeadCells:
+    def cells(self, group: Ints32, node: Ints) -> LeadCells:
         """Return the cells of leaders of some groups on some nodes, and those that should lead."""
         nodes = len(self.weight)
         must = np.flatnonzero(self.takers & (self.fewest[: len(self.takers), None] > 0))
@@ -252,12 +244,8 @@ def _lead_goals(cluster: Cluster, goals: Goals) -> LeadGoals:
 
 
 def _shares_beside_kept(
-    cluster: Cluster,
-    kinds: _Kinds,
-    most: NDArray[np.int64],
-    led: NDArray[np.bool_],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    cluster: Cluster, kinds: _Kinds, most: Ints64, led: Flags, weight: Reals
+) -> Reals:
     """Return the shares (G,) of what no node keeps that takes nothing: others have to lead it."""
     nodes, groups = cluster.nodes, len(cluster.partitions.group_names)
     keeps = nodes.may_hold & ~nodes.may_receive & (weight > 0.0)
@@ -282,16 +270,11 @@ def lead_joins(cluster: Cluster, asked: LeadGoals) -> int:
     return int(np.maximum(asked.count - lead, lacks).sum())
 
 
-def crowding(
-    cluster: Cluster,
-    target: NDArray[np.int64],
-    partition: NDArray[np.integer],
-    node: NDArray[np.integer],
-) -> NDArray[np.int64]:
+def crowding(cluster: Cluster, target: Ints64, partition: Ints, node: Ints) -> Ints64:
     """Return how many of some replicas are beyond what each node may hold of their groups, (N,)."""
     size, group = len(cluster.nodes), cluster.partitions.group[partition].astype(np.int64)
     held = np.bincount(group * size + node, minlength=len(target) * size).reshape(-1, size)
-    over: NDArray[np.int64] = np.maximum(held - target[:, None], 0).sum(0)
+    over: Ints64 = np.maximum(held - target[:, None], 0).sum(0)
     return over
 
 
@@ -377,7 +360,7 @@ def from_to(counts: NDArray[np.number], form: str = ",") -> str:
     return f"{few:{form}}" if few == many else f"{few:{form}} to {many:{form}}"
 
 
-def _table(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
+def _table(cluster: Cluster, node: Ints32) -> Ints64:
     """Count the replicas of each group on each node, (G, N)."""
     groups, size, there = len(cluster.partitions.group_names), len(cluster.nodes), node >= 0
     group = cluster.partitions.group[cluster.placement.owner[there]].astype(np.int64)

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals, read_only
 
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""
@@ -51,18 +50,18 @@ class Levelness:
     ([2.0], [1.0])
     """
 
-    loads: NDArray[np.float64]
-    table: NDArray[np.float64]
-    alive: NDArray[np.bool_]
-    fair: NDArray[np.float64]
-    most: NDArray[np.float64]
-    least: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    leaders: NDArray[np.int64]
-    leader_share: NDArray[np.float64]
+    loads: Reals
+    table: Reals
+    alive: Flags
+    fair: Reals
+    most: Reals
+    least: Reals
+    deviation: Reals
+    leaders: Ints64
+    leader_share: Reals
 
     @property
-    def ratio(self) -> NDArray[np.float64]:
+    def ratio(self) -> Reals:
         """Highest utilisation over the fair one, (D,) float64; 1 where nothing is loaded."""
         return share_of_fair(self.most, self.fair)
 
@@ -158,7 +157,7 @@ def below_mean_note(found: Iterable[Levelness]) -> str:
     )
 
 
-def share_of_fair(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
+def share_of_fair(most: Reals, fair: Reals) -> Reals:
     """Divide actual by fair amounts, (D,) both: 0 of 0 is 1, anything else of 0 infinite."""
     ratio = np.where(most > 0.0, np.inf, 1.0)
     with np.errstate(over="ignore"):

@@ -1,16 +1,15 @@
 """Compute node loads under a placement, and the totals that all partitions request."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
 
 
-def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+def node_loads(cluster: Cluster, placement: Placement) -> Reals:
     """Return the load that each node carries, by the roles of its replicas, (N, D) float64.
 
     The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any
@@ -19,35 +18,35 @@ def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
     return PlacementCounts.of(cluster, placement).loads
 
 
-def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+def replica_counts(cluster: Cluster, placement: Placement) -> Ints64:
     """Return how many replicas stand on each node, (N,) int64."""
     return PlacementCounts.of(cluster, placement).replicas
 
 
-def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+def leader_counts(cluster: Cluster, placement: Placement) -> Ints64:
     """Return how many partitions each node leads, (N,) int64."""
     return PlacementCounts.of(cluster, placement).leaders
 
 
-def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+def utilisation(loads: Reals, capacity: Reals) -> Reals:
     """Divide loads by capacities: nothing on nothing is 0, something on nothing is infinite."""
     empty = np.where(loads > 0.0, np.inf, 0.0)
     with np.errstate(over="ignore"):
         return np.divide(loads, capacity, out=empty, where=capacity > 0.0)
 
 
-def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_sum(count: Ints, load: Reals) -> Reals:
     """Add up rows, each so many times, in an order that no number of threads can change."""
     times = count.astype(np.float64)
     return np.array([np.einsum("n,n->", times, load[:, d]) for d in range(load.shape[1])])
 
 
-def usable(cluster: Cluster) -> NDArray[np.bool_]:
+def usable(cluster: Cluster) -> Flags:
     """Return the nodes that may hold replicas afterwards: those that keep or receive some."""
     return cluster.nodes.may_hold | cluster.nodes.may_receive
 
 
-def absent_keepers(cluster: Cluster) -> NDArray[np.bool_]:
+def absent_keepers(cluster: Cluster) -> Flags:
     """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
     return cluster.nodes.may_hold & ~cluster.nodes.alive
 
@@ -71,11 +70,11 @@ def wanted_leaders(cluster: Cluster) -> int:
     return led if has_leaders(cluster) else 0
 
 
-def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
+def wanted_load(cluster: Cluster) -> Reals:
     """Return the load of everything wanted: a leader each, the other voters, the rest."""
     parts, led = cluster.partitions, has_leaders(cluster)
 
-    def add_up() -> NDArray[np.float64]:
+    def add_up() -> Reals:
         leaders = np.minimum(parts.replicas, led)
         voters = np.maximum(parts.voters - leaders, 0)
         others = parts.replicas - leaders - voters

@@ -18,6 +18,7 @@ from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals
 from evenkeel.model.runtime.memoize import memoize
 
 BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
@@ -35,7 +36,7 @@ class Regressions:
     """What became worse."""
 
     counts: dict[str, int]  # how many partitions, groups, nodes or domains are worse, by kind
-    partitions: NDArray[np.bool_]  # (P,) partitions whose changes have to do with it
+    partitions: Flags  # (P,) partitions whose changes have to do with it
 
     @property
     def count(self) -> int:
@@ -51,7 +52,7 @@ def regressions(
     after: Placement,
     audited: Audit,
     baselines: Callable[[], list[Audit]] | None = None,
-    enough: NDArray[np.int32] | None = None,
+    enough: Ints32 | None = None,
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
@@ -103,7 +104,7 @@ def breaks_more(cluster: Cluster, before: Audit, after: Audit, kinds: frozenset[
 
 def _worse_places(
     cluster: Cluster, found: list[Violations], baselines: list[Audit]
-) -> Iterator[tuple[str, NDArray[np.int64]]]:
+) -> Iterator[tuple[str, Ints64]]:
     """Go through the rules that are broken; give the places where more is than in any baseline."""
     for rule in dict.fromkeys(rule for one in found for rule in _rules(one)):
         worse = _Rows.of(rule, found).worse_than(
@@ -116,8 +117,8 @@ def _worse_places(
 class _Rows(NamedTuple):
     """Where a kind of rule is broken, a row each, and how much."""
 
-    where: NDArray[np.int64]
-    amount: NDArray[np.float64]
+    where: Ints64
+    amount: Reals
 
     @classmethod
     def of(cls, rule: tuple[str, str], found: list[Violations] | tuple[Violations, ...]) -> "_Rows":
@@ -134,7 +135,7 @@ class _Rows(NamedTuple):
             amounts.append(one.amount)
         return cls(np.concatenate(tables), np.concatenate(amounts))
 
-    def worse_than(self, baselines: "list[_Rows]", cluster: Cluster) -> NDArray[np.int64]:
+    def worse_than(self, baselines: "list[_Rows]", cluster: Cluster) -> Ints64:
         """Return the places where more is broken than in any of the baselines."""
         every = [self, *baselines]
         places, index = distinct_rows(np.concatenate([each.where for each in every]))
@@ -145,7 +146,7 @@ class _Rows(NamedTuple):
         ]
         was = np.maximum.reduce(then)
         drift = TOLERANCE * (now + _capacity(cluster, places))
-        worse: NDArray[np.int64] = places[(now > 0.0) & ((was == 0.0) | (now > was + drift))]
+        worse: Ints64 = places[(now > 0.0) & ((was == 0.0) | (now > was + drift))]
         return worse
 
 
@@ -159,7 +160,7 @@ def _rules(found: Violations) -> list[tuple[str, str]]:
     return [(kind, text) for text in found.expression.split(AND)]
 
 
-def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _capacity(cluster: Cluster, places: Ints64) -> Reals:
     """Return the capacity at some places, of which sums of loads may drift; 0 of what has none."""
     found = np.zeros(len(places))
     _, _, node, tier, domain, dimension = places.T
@@ -189,7 +190,7 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
     return memoize(cluster, "baselines", audited)
 
 
-def spread_excess(cluster: Cluster, audited: Audit) -> NDArray[np.int64]:
+def spread_excess(cluster: Cluster, audited: Audit) -> Ints64:
     """Count the replicas beyond hard spread limits, per tier and partition, (tiers, P)."""
     found = np.zeros((len(cluster.topology.domain_with_nodes), len(cluster.partitions)), np.int64)
     for one in audited.found:
@@ -198,20 +199,18 @@ def spread_excess(cluster: Cluster, audited: Audit) -> NDArray[np.int64]:
     return found
 
 
-def spread_excess_before(cluster: Cluster) -> NDArray[np.int64]:
+def spread_excess_before(cluster: Cluster) -> Ints64:
     """Count how many replicas of each partition may stand beyond its limits: as many as came so."""
 
-    def counted() -> NDArray[np.int64]:
+    def counted() -> Ints64:
         found = [spread_excess(cluster, audited) for audited in baselines_of(cluster)]
-        excess: NDArray[np.int64] = np.maximum.reduce(found)
+        excess: Ints64 = np.maximum.reduce(found)
         return excess
 
     return memoize(cluster, "spread excess before", counted)
 
 
-def _lost(
-    cluster: Cluster, after: Placement, enough: NDArray[np.int32] | None
-) -> NDArray[np.bool_]:
+def _lost(cluster: Cluster, after: Placement, enough: Ints32 | None) -> Flags:
     """Return which partitions have fewer live replicas than they had, or than are enough."""
     serves, wanted = cluster.nodes.serves, cluster.partitions.replicas
     if enough is not None:
@@ -221,7 +220,7 @@ def _lost(
     return np.asarray(now < np.minimum(was, wanted))
 
 
-def _worse_led(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
+def _worse_led(cluster: Cluster, after: Placement) -> Flags:
     """Return which partitions have lost their leader, or are newly led by one that may not lead."""
     if not has_leaders(cluster):
         return np.zeros(len(after), bool)
@@ -242,14 +241,14 @@ def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
     return led
 
 
-def _changed(before: Placement, after: Placement) -> NDArray[np.bool_]:
+def _changed(before: Placement, after: Placement) -> Flags:
     """Return which partitions stand, or are led, elsewhere."""
-    changed: NDArray[np.bool_] = before.leader != after.leader
+    changed: Flags = before.leader != after.leader
     changed[after.owner[before.node != after.node]] = True
     return changed
 
 
-def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _concerned(cluster: Cluster, after: Placement, worse: Ints64) -> Flags:
     """Return which partitions have to do with the places where something is worse."""
     column = {name: worse[:, at] for at, name in enumerate(PLACES)}
     partition, group = column["partition"], column["group"]
@@ -267,7 +266,7 @@ def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> 
     return concerned
 
 
-def _leaving(cluster: Cluster, audited: Audit) -> NDArray[np.bool_]:
+def _leaving(cluster: Cluster, audited: Audit) -> Flags:
     """Return which partitions stood on nodes that are too full only until some have left."""
     before = cluster.placement
     nodes = np.zeros(len(cluster.nodes) + 1, bool)

@@ -1,7 +1,6 @@
 """Find the replicas that may stay, and upper bounds on the replicas that nodes may hold."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.loads import absent_keepers, has_leaders
@@ -9,6 +8,7 @@ from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
 
 ROUNDING = 1e-9
@@ -18,7 +18,7 @@ SHARES = 2
 """A node with capacity for so many times the even share is not full."""
 
 
-def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+def staying(placed: PlacementCounts, scope: Scope) -> Rows:
     """Return node plus one of each replica that rules let stay there, 0 for others; (K,)."""
     forbidden = placed.cluster.forbidden
     if scope.open.all() and not len(forbidden):
@@ -26,7 +26,7 @@ def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
     return memoize(placed, "staying", lambda: _staying(placed, scope), scope, forbidden)
 
 
-def _staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+def _staying(placed: PlacementCounts, scope: Scope) -> Rows:
     """Find the same."""
     node_row = placed.node_row.copy()
     if not scope.open.all():
@@ -42,7 +42,7 @@ def _staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
     return node_row
 
 
-def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
+def piling(placed: PlacementCounts, scope: Scope) -> Flags:
     """Return the partitions of which a node may hold two replicas."""
     topology = placed.cluster.topology
     may_pile = np.ones(len(placed.placement), bool)
@@ -57,7 +57,7 @@ def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
     return may_pile
 
 
-def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.int64]:
+def most_away(placed: PlacementCounts, stays: Flags) -> Ints64:
     """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,).
 
     One is elsewhere then, to lead.
@@ -70,7 +70,7 @@ def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.i
     return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
-def most_by_number(placed: PlacementCounts) -> NDArray[np.float64]:
+def most_by_number(placed: PlacementCounts) -> Reals:
     """Return the load that nodes may hold by their number of replicas, (N, D); inf for any."""
     most = placed.cluster.nodes.max_replicas[:, None]
     if (most < 0).all():
@@ -78,9 +78,7 @@ def most_by_number(placed: PlacementCounts) -> NDArray[np.float64]:
     return np.where(most >= 0, most * placed.heaviest.max(0, initial=0.0), np.inf)
 
 
-def most_held(
-    cluster: Cluster, part: NDArray[np.integer], parts: int, *, each: bool = False
-) -> NDArray[np.int64]:
+def most_held(cluster: Cluster, part: Ints, parts: int, *, each: bool = False) -> Ints64:
     """Return how many replicas of some parts of the partitions each node may hold, (U, N).
 
     ``part (P,)`` is that of each partition, and ``each`` counts one replica of a partition only. A
@@ -114,19 +112,15 @@ def most_held(
     return _most_fitting(placed, part, copies, np.bincount(part, wanted, parts), most)
 
 
-def _pinned(before: Placement) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _pinned(before: Placement) -> tuple[Ints32, Ints32]:
     """Return the partition and the node of each replica that is pinned there."""
     pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
     return before.owner[pinned], before.node[pinned]
 
 
 def _most_fitting(
-    placed: PlacementCounts,
-    part: NDArray[np.integer],
-    copies: NDArray[np.integer],
-    wanted: NDArray[np.integer],
-    most: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    placed: PlacementCounts, part: Ints, copies: Ints, wanted: Ints, most: Ints64
+) -> Ints64:
     """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
     cluster, parts = placed.cluster, np.arange(len(most))
     nodes, lightest, alike = cluster.nodes, placed.lightest, np.ones(len(cluster.nodes))
@@ -155,9 +149,7 @@ def _most_fitting(
     return most
 
 
-def even_share(
-    most: NDArray[np.int64], wanted: NDArray[np.integer], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def even_share(most: Ints64, wanted: Ints, weight: Reals) -> Reals:
     """Return the share of each part on a node of weight 1 where it is even, (U,) float64.
 
     No node holds more than its ``most (U, N)``, the others share the rest by ``weight (N,)``. The
@@ -168,9 +160,7 @@ def even_share(
         return wanted / (float(weight.sum()) or 1.0)
     weighs = np.where(most > 0, weight, 0.0)
     in_all = weighs.sum(1)
-    share: NDArray[np.float64] = np.divide(
-        wanted, in_all, out=wanted.astype(np.float64), where=in_all > 0.0
-    )
+    share: Reals = np.divide(wanted, in_all, out=wanted.astype(np.float64), where=in_all > 0.0)
     full = ((weighs > 0.0) & (most < weighs * share[:, None])).any(1)
     for u in np.flatnonzero(full & (most[:, on].sum(1) >= wanted)).tolist():
         holds = weighs[u] > 0.0

@@ -6,13 +6,13 @@ The incremental audit of a session reads them; they are bound as the audit binds
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.room import piling
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64
 from evenkeel.model.rules import LimitKind
 
 KINDS: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
@@ -22,13 +22,13 @@ KINDS: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
 class RowDemands(NamedTuple):
     """Demands of Q classes of P partitions on N nodes."""
 
-    rule: NDArray[np.int32]
+    rule: Ints32
     """Class of each partition, (P,)."""
-    is_open: NDArray[np.bool_]
+    is_open: Flags
     """Nodes that meet what every replica requires, (Q, N)."""
-    limit_first: NDArray[np.int64]
+    limit_first: Ints64
     """Where the limits of each class start, and the end, (Q + 1,)."""
-    limit: NDArray[np.int32]
+    limit: Ints32
     """Tier, place in ``KINDS`` and amount of each limit, hard or soft, (., 3)."""
 
 

@@ -1,16 +1,13 @@
 """Select the replicas of given partitions from a placement, and find distinct rows."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, read_only
 from evenkeel.model.runtime.heartbeat import beat
 
 
-def replicas_of(
-    placement: Placement, partitions: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def replicas_of(placement: Placement, partitions: Ints) -> tuple[Ints64, Ints64]:
     """Return the replicas of some partitions, and for each the index of its one of them."""
     start = placement.first[partitions]
     length = placement.first[partitions + 1] - start
@@ -20,9 +17,7 @@ def replicas_of(
     return np.arange(len(which)) + (start - laid)[which], which
 
 
-def stands(
-    placement: Placement, partition: NDArray[np.integer], node: NDArray[np.integer]
-) -> NDArray[np.bool_]:
+def stands(placement: Placement, partition: Ints, node: Ints) -> Flags:
     """Return whether each partition has a replica on each node, pair by pair."""
     found = np.zeros(len(partition), bool)
     start, end = placement.first[partition], placement.first[partition + 1]
@@ -35,7 +30,7 @@ def stands(
     return found
 
 
-def rows_alone(placement: Placement, partitions: NDArray[np.integer]) -> Placement:
+def rows_alone(placement: Placement, partitions: Ints) -> Placement:
     """Return the rows of some partitions, in the order given, as a placement of their own."""
     replicas, _ = replicas_of(placement, partitions)
     first = np.zeros(len(partitions) + 1, np.int64)
@@ -50,13 +45,13 @@ def rows_alone(placement: Placement, partitions: NDArray[np.integer]) -> Placeme
     )
 
 
-def at_node(value: NDArray[np.bool_], node: NDArray[np.int32]) -> NDArray[np.bool_]:
+def at_node(value: Flags, node: Ints32) -> Flags:
     """Return a flag of each node given; False for no node."""
     # node -1 reads the last entry
     return np.append(value, False).take(node)
 
 
-def distinct_rows(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_rows(table: Ints64) -> tuple[Ints64, Ints64]:
     """Return the distinct rows of a table in lexical order, and the index of each row in them.
 
     One number identifies a row wherever the columns span few enough values: that sorts integers,
@@ -75,8 +70,8 @@ def distinct_rows(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     return rows, index.reshape(-1)
 
 
-def earlier_of(placement: Placement, marked: NDArray[np.bool_]) -> NDArray[np.int64]:
+def earlier_of(placement: Placement, marked: Flags) -> Ints64:
     """Count the replicas ``marked (K,)`` of its partition that come before each, (K,)."""
-    before: NDArray[np.int64] = np.cumsum(marked) - marked
+    before: Ints64 = np.cumsum(marked) - marked
     of_row = np.append(before, marked.sum())[placement.first[:-1]]
     return np.asarray(before - of_row[placement.owner])

@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.compare import Comparison, compare
 from evenkeel.measure.disks import homes
@@ -16,9 +15,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import disk_of
 from evenkeel.model.limits import BY_NODE, Limits, node_counts
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64
 from evenkeel.model.runtime.figures import quantity
 
-Most = float | NDArray[np.int64]
+Most = float | Ints64
 """The most that may be spent of a budget, or that each node may spend of it, (N,)."""
 
 ROUNDING = 1e-9
@@ -34,9 +34,7 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
     return [text for name, most in asked for text in _excess(cluster, name, spent.get(name), most)]
 
 
-def _excess(
-    cluster: Cluster, name: str, spent: float | NDArray[np.int64] | None, most: Most
-) -> Iterator[str]:
+def _excess(cluster: Cluster, name: str, spent: float | Ints64 | None, most: Most) -> Iterator[str]:
     """Return by how much a budget is exceeded; of budgets by node, on the worst node."""
     if spent is None:
         return
@@ -61,7 +59,7 @@ class Spent(NamedTuple):
     limits: Limits
     compared: Comparison
 
-    def closes(self, cluster: Cluster, size: float) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    def closes(self, cluster: Cluster, size: float) -> Iterator[tuple[str, Flags]]:
         """Name each budget without room for one replica more of ``size``, and the nodes it closes.
 
         The nodes are a mask (N,). Budgets of domains and of partitions are not looked at.
@@ -83,7 +81,7 @@ class Spent(NamedTuple):
                 yield f"limits.{name}={given:,.0f}", closed
 
 
-def departed(cluster: Cluster, compared: Comparison) -> NDArray[np.int64]:
+def departed(cluster: Cluster, compared: Comparison) -> Ints64:
     """Return how many replicas left each node that serves them, (N,); 0 of the others."""
     return np.where(cluster.nodes.serves, compared.node_out, 0)
 
@@ -102,7 +100,7 @@ def _asked(cluster: Cluster, limits: Limits) -> Iterator[tuple[str, Most]]:
 
 def _spent(
     cluster: Cluster, after: Placement, asked: Collection[str]
-) -> Iterator[tuple[str, float | NDArray[np.int64]]]:
+) -> Iterator[tuple[str, float | Ints64]]:
     """Yield the use of each budget, by node; of a domain or a partition, the most of any.
 
     Domains only where ``asked``: they take the longest.
@@ -134,12 +132,8 @@ def _spent(
 
 
 def _standing(
-    placement: Placement,
-    domain: NDArray[np.int32],
-    domains: np.int64,
-    changed: NDArray[np.bool_],
-    counted: NDArray[np.bool_],
-) -> NDArray[np.int64]:
+    placement: Placement, domain: Ints32, domains: np.int64, changed: Flags, counted: Flags
+) -> Ints64:
     """Return the place, partition times domains plus domain, of each replica that stands in one.
 
     Those on nodes ``counted (N,)``, and of the partitions that are ``changed (P,)``.
@@ -149,7 +143,7 @@ def _standing(
     return placement.owner[of] * domains + domain[placement.node[of]]
 
 
-def _crossings(domains: np.int64, less: NDArray[np.int64], more: NDArray[np.int64]) -> int:
+def _crossings(domains: np.int64, less: Ints64, more: Ints64) -> int:
     """Return how many replicas stand in places of ``more`` beyond ``less``, in the busiest domain.
 
     They are counted partition by partition: two that change places within one cross nothing.

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import is_kept
 
@@ -51,12 +51,7 @@ class PlacementCounts:
         counted = self.__dict__.copy()
         return {name: counted[name] for name in counted if name in same or is_kept(name)}
 
-    def take_over(
-        self,
-        loads: NDArray[np.float64],
-        replicas: NDArray[np.int64],
-        leaders: NDArray[np.int64],
-    ) -> None:
+    def take_over(self, loads: Reals, replicas: Ints64, leaders: Ints64) -> None:
         """Take what was counted elsewhere: ``loads (N, D)``, ``replicas`` and ``leaders (N,)``."""
         self.__dict__.update(loads=loads, replicas=replicas, leaders=leaders)
 
@@ -66,7 +61,7 @@ class PlacementCounts:
         return self.placement.slots is not None
 
     @cached_property
-    def node_row(self) -> NDArray[np.intp]:
+    def node_row(self) -> Rows:
         """Node of each replica plus one, so that 0 stands for no node; (K,) intp."""
         placement = self.placement
         if placement.slots is None:
@@ -76,23 +71,23 @@ class PlacementCounts:
         return node_row.reshape(-1)
 
     @cached_property
-    def replicas(self) -> NDArray[np.int64]:
+    def replicas(self) -> Ints64:
         """Replicas on each node, (N,) int64."""
         return np.bincount(self.node_row, minlength=len(self.cluster.nodes) + 1)[1:]
 
     @cached_property
-    def holding(self) -> NDArray[np.int64]:
+    def holding(self) -> Ints64:
         """Replicas of each partition on nodes that may hold them, (P,) int64."""
         return self.per_partition(self.cluster.nodes.may_hold)
 
     @cached_property
-    def leaders(self) -> NDArray[np.int64]:
+    def leaders(self) -> Ints64:
         """Leaders on each node, (N,) int64."""
         node_row = np.add(self.placement.leader_node, 1, dtype=np.intp)
         return np.bincount(node_row, minlength=len(self.cluster.nodes) + 1)[1:]
 
     @cached_property
-    def loads(self) -> NDArray[np.float64]:
+    def loads(self) -> Reals:
         """Load of each node by the roles of its replicas, (N, D) float64."""
         nodes, dimensions = self.cluster.nodes.capacity.shape
         total = np.zeros((nodes, dimensions))
@@ -119,17 +114,17 @@ class PlacementCounts:
         return total
 
     @property
-    def lightest(self) -> NDArray[np.float64]:
+    def lightest(self) -> Reals:
         """What a replica of each partition weighs at least, whatever its role, (P, D) float64."""
         return self.cluster.partitions.load.lightest
 
     @cached_property
-    def heaviest(self) -> NDArray[np.float64]:
+    def heaviest(self) -> Reals:
         """What a replica of each partition weighs at most, whatever its role, (P, D) float64."""
         load = self.cluster.partitions.load
         return np.maximum(np.maximum(load.voter, load.leader), load.non_voter)
 
-    def weighed(self, load: NDArray[np.float64], node_row: NDArray[np.intp]) -> NDArray[np.float64]:
+    def weighed(self, load: Reals, node_row: Rows) -> Reals:
         """Return the load of each node if every replica of a partition weighed the same."""
         nodes, dimensions = len(self.cluster.nodes), len(load)
         total = np.zeros((nodes, dimensions))
@@ -138,9 +133,7 @@ class PlacementCounts:
                 total[:, d] += np.bincount(stretch, load[d, owner], nodes + 1)[1:]
         return total
 
-    def stretches(
-        self, each: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], slice | NDArray[np.int32]]]:
+    def stretches(self, each: Rows) -> Iterator[tuple[Rows, slice | Ints32]]:
         """Cut what stands in this order into pieces, each with the partitions that it is of."""
         if self.uniform:
             for slot in range(self.placement.slots or 0):
@@ -151,18 +144,18 @@ class PlacementCounts:
             beat()
             yield each, self.placement.owner
 
-    def where(self, flag: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def where(self, flag: Flags) -> Rows:
         """Return the replicas, in this order, on nodes that carry a flag."""
         return np.flatnonzero(np.append(False, flag).take(self.node_row))
 
-    def partition(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
+    def partition(self, at: Rows) -> Rows:
         """Return the partitions of some replicas."""
         if not self.uniform:
             return self.placement.owner.take(at).astype(np.intp)
         # division by a scalar is quicker than its remainder
         return at - at // len(self.placement) * len(self.placement)
 
-    def places(self, replica: NDArray[np.int64]) -> NDArray[np.int64]:
+    def places(self, replica: Ints64) -> Ints64:
         """Return where in this order some replicas stand."""
         slots = self.placement.slots
         if not slots:
@@ -170,12 +163,12 @@ class PlacementCounts:
         partition, slot = np.divmod(replica, slots)
         return slot * len(self.placement) + partition
 
-    def spread_out(self, flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def spread_out(self, flag: Flags) -> Flags:
         """Give every replica, in this order, the flag of its partition."""
         slots = self.placement.slots
         return flag[self.placement.owner] if slots is None else np.tile(flag, slots)
 
-    def tallied(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def tallied(self, flag: Flags) -> Ints64:
         """Count each partition's replicas that carry a flag."""
         partitions = len(self.placement)
         slots = self.placement.slots
@@ -183,19 +176,19 @@ class PlacementCounts:
             # small numbers are added up many at a time
             kind = np.int8 if slots < 2**7 else np.int64
             of_slots = flag.reshape(slots, partitions).view(np.int8)
-            count: NDArray[np.int64] = np.add.reduce(of_slots, axis=0, dtype=kind).astype(np.int64)
+            count: Ints64 = np.add.reduce(of_slots, axis=0, dtype=kind).astype(np.int64)
             return count
         return np.bincount(self.placement.owner[flag], minlength=partitions)
 
-    def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def per_partition(self, flag: Flags) -> Ints64:
         """Count each partition's replicas on nodes that carry a flag."""
         beat()
         return self.tallied(np.append(False, flag).take(self.node_row))
 
-    def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _roles(self) -> tuple[Flags, Flags]:
         """Return which replicas lead and which do not vote, in this order; (K,) both."""
         placement = self.placement
-        other: NDArray[np.bool_] = np.zeros(len(placement.node), bool)
+        other: Flags = np.zeros(len(placement.node), bool)
         if placement.role.any():
             other = placement.role == Role.NON_VOTER
         if placement.slots is None:

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.partitions import Loads
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
 
 SMALLEST, LARGEST = -30, 60
@@ -20,7 +19,7 @@ FARTHEST = 600
 """Power of two within which amounts have squares that neither overflow nor vanish."""
 
 
-def powers(cluster: Cluster) -> NDArray[np.int64]:
+def powers(cluster: Cluster) -> Ints64:
     """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary.
 
     Beyond ``FARTHEST`` it is 0 as well, unless the greatest room is as far.
@@ -37,22 +36,20 @@ def powers(cluster: Cluster) -> NDArray[np.int64]:
     return np.where(is_far, power, 0)
 
 
-def _greatest(load: Loads) -> NDArray[np.float64]:
+def _greatest(load: Loads) -> Reals:
     """Return the greatest load of each dimension in any role, (D,)."""
     roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
     # column by column, which is much quicker than along the first axis
-    greatest: NDArray[np.float64] = np.max(
-        [[one.max(initial=0.0) for one in by.T] for by in roles], axis=0
-    )
+    greatest: Reals = np.max([[one.max(initial=0.0) for one in by.T] for by in roles], axis=0)
     return greatest
 
 
-def scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
+def scaled(cluster: Cluster, power: Ints64) -> Cluster:
     """Return a cluster with all loads and capacities times a power of two, by dimension (D,)."""
     nodes, topology, partitions = cluster.nodes, cluster.topology, cluster.partitions
     load = partitions.load
 
-    def scale(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scale(values: Reals) -> Reals:
         with np.errstate(over="ignore", under="ignore"):  # what is beyond all loads is unlimited
             return read_only(np.ldexp(values, power))
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds.certificate import Certificate
@@ -61,7 +60,7 @@ from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Ints64, Reals, read_only
 
 MOST_RAISED = 2.0**60
 """Factor by which targets are raised at most, so that all of them can be met together."""
@@ -133,23 +132,23 @@ class Bounds:
     ([0.5], [0.5], 2, 2)
     """
 
-    fair: NDArray[np.float64]
-    level: NDArray[np.float64]
+    fair: Reals
+    level: Reals
     level_term: tuple[str, ...]
-    even: NDArray[np.float64]
-    least: NDArray[np.float64]
-    target: NDArray[np.float64]
+    even: Reals
+    least: Reals
+    target: Reals
     leaders: int
     leader_ratio: float
-    leader_target: NDArray[np.float64]
+    leader_target: Reals
     forced: int
     moves_feasible: int
     moves_level: int
     feasible_proof: EvictionProof
     level_proof: EvictionProof
     missing: int
-    floor: NDArray[np.float64]
-    arrivals: NDArray[np.int64]
+    floor: Reals
+    arrivals: Ints64
     cost: CostBound | None = None
     certificate: Certificate | None = None
     crowded: int = 0
@@ -181,7 +180,7 @@ class Bounds:
         return "aggregate" if self.leaders else "nothing"
 
     @property
-    def ratio(self) -> NDArray[np.float64]:
+    def ratio(self) -> Reals:
         """The least ratio of the fullest node to the fair share, (D,) float64."""
         ratio = np.ones(len(self.fair))
         apart = (self.fair > 0.0) & (self.level != self.fair)
@@ -204,7 +203,7 @@ def _in_ordinary_units(
         return prove(cluster, goals)
     found = prove(scaled(cluster, -power), goals)
 
-    def back(amount: NDArray[np.float64]) -> NDArray[np.float64]:
+    def back(amount: Reals) -> Reals:
         return read_only(np.ldexp(amount, power))
 
     def per_load(proof: EvictionProof) -> EvictionProof:
@@ -306,15 +305,15 @@ def _of_levels(cluster: Cluster, goals: Goals | Cost, missing: int) -> Bounds:
 class _Levels(NamedTuple):
     """Bounds on levels and leaders that hold for any initial placement; as in ``Bounds``."""
 
-    fair: NDArray[np.float64]
-    level: NDArray[np.float64]
+    fair: Reals
+    level: Reals
     level_term: tuple[str, ...]
-    even: NDArray[np.float64]
-    least: NDArray[np.float64]
-    target: NDArray[np.float64]
+    even: Reals
+    least: Reals
+    target: Reals
     leaders: int
     leader_ratio: float
-    leader_target: NDArray[np.float64]
+    leader_target: Reals
 
 
 def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
@@ -344,11 +343,8 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
 
 
 def _even_loads(
-    placed: PlacementCounts,
-    parts: Sequence[Part],
-    wanted: NDArray[np.float64],
-    terms: Mapping[str, NDArray[np.float64]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    placed: PlacementCounts, parts: Sequence[Part], wanted: Reals, terms: Mapping[str, Reals]
+) -> tuple[Reals, Reals]:
     """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both."""
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
@@ -405,23 +401,15 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
 
 
 def goals_reached(
-    cluster: Cluster,
-    goals: Goals | Cost,
-    placement: Placement,
-    level: Levelness,
-    proven: Bounds,
+    cluster: Cluster, goals: Goals | Cost, placement: Placement, level: Levelness, proven: Bounds
 ) -> bool:
     """Return whether a placement meets the goals, those within groups as well."""
     return goals_met(level, proven) and groups_met(cluster, goals, placement)
 
 
 def level_target(
-    placed: PlacementCounts,
-    goals: Goals,
-    even: NDArray[np.float64],
-    least: NDArray[np.float64],
-    parts: Sequence[Part] = (),
-) -> NDArray[np.float64]:
+    placed: PlacementCounts, goals: Goals, even: Reals, least: Reals, parts: Sequence[Part] = ()
+) -> Reals:
     """Return the load that each node may carry for its dimensions to be level, (N, D).
 
     ``even`` and ``least (N, D)`` are those of ``Bounds``; ``parts`` those of ``parts_of``.
@@ -451,12 +439,8 @@ def level_target(
 
 
 def _raised_together(
-    placed: PlacementCounts,
-    parts: Sequence[Part],
-    alike: list[int],
-    asks: NDArray[np.float64],
-    most: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    placed: PlacementCounts, parts: Sequence[Part], alike: list[int], asks: Reals, most: Reals
+) -> Reals:
     """Return targets of dimensions in which replicas are alike, raised if need be; (N, A).
 
     Each of the targets ``most (N, A)`` may have room for all, yet all of them together not, where
@@ -481,12 +465,12 @@ def _raised_together(
 
     shares = asks / units
 
-    def counts(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    def counts(factor: Reals) -> Reals:
         with np.errstate(over="ignore", invalid="ignore"):
             raised = np.floor(factor * shares * NEARLY)
         return np.where(free, np.inf, np.maximum(whole, raised))
 
-    def suffices(factor: NDArray[np.float64]) -> bool:
+    def suffices(factor: Reals) -> bool:
         within = np.minimum(counts(factor).min(1), room)
         return all(float(within[inside].sum()) >= count for inside, count in needs)
 
@@ -512,7 +496,7 @@ def _raised_together(
     return np.where(free, most, counts(factor) * units)
 
 
-def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.float64]]:
+def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, Reals]:
     """Return the least greatest number of leaders, its least ratio to the share, and the target."""
     nodes = cluster.nodes
     count = wanted_leaders(cluster)

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.bounds.moves import Keepable, keepable
@@ -45,7 +44,7 @@ from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Ints64, Reals, Rows, read_only
 
 SAFE = 1e-9
 """Relative error that sums of prices and loads are allowed, at the expense of the bound."""
@@ -61,11 +60,7 @@ def whole_moves(value: tuple[float, float]) -> int:
 
 
 def priced(
-    cluster: Cluster,
-    target: NDArray[np.float64],
-    load_price: NDArray[np.float64],
-    loss_price: NDArray[np.float64],
-    count: NDArray[np.float64],
+    cluster: Cluster, target: Reals, load_price: Reals, loss_price: Reals, count: Reals
 ) -> tuple[float, float]:
     """Return the bound that prices prove, and the sum of what was added up for it."""
     room = np.where(load_price > 0.0, target, 0.0) * (1.0 + SAFE)
@@ -82,17 +77,15 @@ def priced(
 class PriceBlock:
     """What it costs some partitions to be on each node, and the least for each in all."""
 
-    partition: NDArray[np.int64]  # (n,) which
+    partition: Ints64  # (n,) which
     # (n, N) price of a replica on a node in its lightest role by price; ``inf`` where none may be
-    follow: NDArray[np.float64]
-    lead: NDArray[np.float64] | None  # (n, N) price of a leader there
+    follow: Reals
+    lead: Reals | None  # (n, N) price of a leader there
     # (n,) least price of all wanted replicas, less that of the losses if none stayed
-    least: NDArray[np.float64]
+    least: Reals
 
 
-def price_blocks(
-    cluster: Cluster, load_price: NDArray[np.float64], loss_price: NDArray[np.float64]
-) -> Iterator[PriceBlock]:
+def price_blocks(cluster: Cluster, load_price: Reals, loss_price: Reals) -> Iterator[PriceBlock]:
     """Price partitions by nodes, some partitions at a time; alike ones together."""
     placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
@@ -126,14 +119,14 @@ def price_blocks(
             yield PriceBlock(some, follow, lead, np.where(np.isfinite(least), least, 0.0) - credit)
 
 
-def _flat_order(placed: PlacementCounts) -> NDArray[np.int64]:
+def _flat_order(placed: PlacementCounts) -> Ints64:
     """Return indices into the flat arrays of the placement, in the order of ``node_row``."""
     placement = placed.placement
     each = np.arange(len(placement.node))
     return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
 
 
-def domains_and_caps(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def domains_and_caps(cluster: Cluster) -> tuple[Ints64, Ints64]:
     """Return the domains that replicas are kept apart by, and how many each may hold."""
     cap = cluster.partitions.replicas.astype(np.int64)
     bindings = partition_scope(cluster).bindings
@@ -149,7 +142,7 @@ def domains_and_caps(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.in
     return domain.astype(np.int64), cap
 
 
-def domain_members(domain: NDArray[np.int64]) -> list[tuple[NDArray[np.intp], bool]]:
+def domain_members(domain: Ints64) -> list[tuple[Rows, bool]]:
     """Return the nodes of each domain, and whether the number of replicas there is limited."""
     return [(np.flatnonzero(domain == one), bool(one >= 0)) for one in np.unique(domain)]
 
@@ -157,13 +150,13 @@ def domain_members(domain: NDArray[np.int64]) -> list[tuple[NDArray[np.intp], bo
 def _tables(
     cluster: Cluster,
     scope: Scope,
-    some: NDArray[np.int64],
-    counted: NDArray[np.intp],
-    load_price: NDArray[np.float64],
-    loss_price: NDArray[np.float64],
+    some: Ints64,
+    counted: Rows,
+    load_price: Reals,
+    loss_price: Reals,
     *,
     piled: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64]]:
+) -> tuple[Reals, Reals | None, Reals]:
     """Return the prices of following and leading on each node, and the credit for all losses."""
     nodes, parts, placement = cluster.nodes, cluster.partitions, cluster.placement
     price = load_price.T
@@ -192,12 +185,8 @@ def _tables(
 
 
 def _cheapest(
-    follow: NDArray[np.float64],
-    lead: NDArray[np.float64] | None,
-    members: Sequence[tuple[NDArray[np.intp], bool]],
-    replicas: int,
-    cap: int,
-) -> NDArray[np.float64]:
+    follow: Reals, lead: Reals | None, members: Sequence[tuple[Rows, bool]], replicas: int, cap: int
+) -> Reals:
     """Return the least price of distinct nodes, at most ``cap`` per domain, one of which leads.
 
     The cheapest followers are taken first; a leader elsewhere takes the place of the dearest of
@@ -213,7 +202,7 @@ def _cheapest(
     chosen = np.sort(np.concatenate(near, axis=1), axis=1)[:, :replicas]
     if chosen.shape[1] < replicas:
         return np.full(len(follow), np.inf)
-    least: NDArray[np.float64] = chosen.sum(1)
+    least: Reals = chosen.sum(1)
     if lead is None:
         return least
     dearest = chosen[:, -1:]
@@ -247,7 +236,7 @@ class Case:
     ((3,), ())
     """
 
-    price: NDArray[np.float64]
+    price: Reals
     leaves: tuple[int, ...] = ()
     stays: tuple[int, ...] = ()
 
@@ -312,8 +301,8 @@ class Certificate:
     """
 
     moves: int
-    load_price: NDArray[np.float64]
-    loss_price: NDArray[np.float64]
+    load_price: Reals
+    loss_price: Reals
     covers: tuple[Cover, ...]
 
     @property
@@ -322,7 +311,7 @@ class Certificate:
         return bool(self.load_price.any())
 
 
-def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate) -> int:
+def certified(cluster: Cluster, target: Reals, proof: Certificate) -> int:
     """Check a certificate, and return how many moves it proves.
 
     ``target (N, D)`` is the load that each node may carry. By weak duality: A. M. Geoffrion,
@@ -365,9 +354,7 @@ class Losses:
     ``target (N, D)`` is the load that no node may exceed.
     """
 
-    def __init__(
-        self, placed: PlacementCounts, kept: Keepable, target: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, placed: PlacementCounts, kept: Keepable, target: Reals) -> None:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
         most = placed.cluster.nodes.max_replicas
         self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
@@ -377,7 +364,7 @@ class Losses:
         self._first = np.concatenate([[0], np.cumsum(kept.replicas)])
         self._least = kept.least
 
-    def replicas(self, node: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def replicas(self, node: int) -> tuple[Rows, Reals]:
         """Return the replicas on a node whose loss costs a move, and what each takes away."""
         partition = self._partition[self._first[node] : self._first[node + 1]]
         return partition, np.minimum(self._least[:, partition].T, self.excess[node])
@@ -392,9 +379,7 @@ class Losses:
             self._holds_in(case, cover, place, weight) for case in cover.cases
         )
 
-    def _holds_in(
-        self, case: Case, cover: Cover, place: dict[int, int], weight: NDArray[np.float64]
-    ) -> bool:
+    def _holds_in(self, case: Case, cover: Cover, place: dict[int, int], weight: Reals) -> bool:
         """Return whether one case proves that one replica fewer than in the cover is too few."""
         if (
             case.price.shape != weight.shape[1:]
@@ -423,10 +408,7 @@ def complete(cases: Sequence[Case], replicas: set[int]) -> bool:
 
 
 def frozen_certificate(
-    moves: int,
-    load_price: NDArray[np.float64],
-    loss_price: NDArray[np.float64],
-    covers: Sequence[Cover],
+    moves: int, load_price: Reals, loss_price: Reals, covers: Sequence[Cover]
 ) -> Certificate:
     """Return a certificate with read-only arrays."""
     return Certificate(moves, read_only(load_price), read_only(loss_price), tuple(covers))

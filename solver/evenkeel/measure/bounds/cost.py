@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import Classes, forced_loads
@@ -20,6 +19,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, Hinge, NodeTable
 from evenkeel.model.goals import Cost
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 
 SAFE = 1e-12
 """Relative error that sums of loads are allowed, at the expense of the bound."""
@@ -99,11 +99,11 @@ class Pieces:
 
     idle: float  # what all nodes pay for carrying nothing
     # (N, k) load that each piece holds; the last one ends at the capacity
-    length: NDArray[np.float64]
-    slope: NDArray[np.float64]  # (N, k) cost of a unit there, ascending
+    length: Reals
+    slope: Reals  # (N, k) cost of a unit there, ascending
 
     @classmethod
-    def of(cls, cluster: Cluster, cost: Cost, d: int, holds: NDArray[np.bool_]) -> "Pieces":
+    def of(cls, cluster: Cluster, cost: Cost, d: int, holds: Flags) -> "Pieces":
         """Return the pieces of one dimension."""
         nodes, name = cluster.nodes, cluster.dimensions[d]
         weight = cost.watermark_weight(name)
@@ -128,7 +128,7 @@ class Pieces:
             length = np.nan_to_num(np.diff(ends, axis=1), nan=0.0, posinf=np.inf)
         return cls(idle, length, slope)
 
-    def filled(self, nodes: NDArray[np.bool_], load: float, *, exactly: bool) -> float:
+    def filled(self, nodes: Flags, load: float, *, exactly: bool) -> float:
         """Return the cost of a load on some nodes, above their cost when idle."""
         slope, length = self.slope[nodes].reshape(-1), self.length[nodes].reshape(-1)
         order = np.argsort(slope, kind="stable")
@@ -140,8 +140,8 @@ class Pieces:
 
 
 def _families(
-    placed: PlacementCounts, scope: Scope, holds: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.int64], str, NDArray[np.float64]]]:
+    placed: PlacementCounts, scope: Scope, holds: Flags
+) -> Iterator[tuple[Ints64, str, Reals]]:
     """Yield sets of nodes, as a number per node, and the load that each must carry."""
     if piling(placed, scope).any() and not holds.all():
         return
@@ -165,7 +165,7 @@ def _families(
         yield label, "classes", forced
 
 
-def _components(is_open: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _components(is_open: Flags) -> Ints64:
     """Number the nodes by sets that no rule has nodes both inside and outside of; -1 for none."""
     label = np.where(is_open.any(0), np.arange(is_open.shape[1]), -1)
     for _ in range(len(is_open)):
@@ -177,11 +177,11 @@ def _components(is_open: NDArray[np.bool_]) -> NDArray[np.int64]:
         if np.array_equal(before, label):
             break
     _, numbered = np.unique(label, return_inverse=True)
-    found: NDArray[np.int64] = numbered.reshape(-1) - int((label < 0).any())
+    found: Ints64 = numbered.reshape(-1) - int((label < 0).any())
     return found
 
 
-def _proportions(cluster: Cluster, cost: Cost, wanted: NDArray[np.float64]) -> dict[str, float]:
+def _proportions(cluster: Cluster, cost: Cost, wanted: Reals) -> dict[str, float]:
     """What pairs of dimensions cost that are out of proportion in total."""
     parts: dict[str, float] = {}
     capacity = cluster.nodes.capacity.sum(0)

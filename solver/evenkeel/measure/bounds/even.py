@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, partition_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import NODE_TIER
 
@@ -44,13 +44,13 @@ class Classes:
     """Partitions under one rule that want equally many replicas, taken together. Q classes."""
 
     # rule, wanted: (Q,) the rule, and the number of replicas of each
-    rule: NDArray[np.int64]
-    wanted: NDArray[np.int64]
-    member: NDArray[np.int64]  # (P,) class of each partition
-    first: NDArray[np.int64]  # (Q,) first partition of each; none if there are no partitions
+    rule: Ints64
+    wanted: Ints64
+    member: Ints64  # (P,) class of each partition
+    first: Ints64  # (Q,) first partition of each; none if there are no partitions
     # (E,) class and node of each replica that nodes set apart keep, of one partition of each class
-    kept_of: NDArray[np.intp]
-    kept_on: NDArray[np.intp]
+    kept_of: Rows
+    kept_on: Rows
 
     @classmethod
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
@@ -60,9 +60,8 @@ class Classes:
 
     @classmethod
     def by(
-        cls, scope: Scope, wanted: NDArray[np.integer],
-        owner: NDArray[np.intp] = NONE_KEPT, node: NDArray[np.intp] = NONE_KEPT,
-    ) -> "Classes":  # fmt: skip
+        cls, scope: Scope, wanted: Ints, owner: Rows = NONE_KEPT, node: Rows = NONE_KEPT
+    ) -> "Classes":
         """Find the classes of partitions that want so many replicas, (P,), beside those kept.
 
         The latter are given by partition and node, (E,); in a class they are on the same nodes.
@@ -84,11 +83,11 @@ class Classes:
         rule, each = scope.rule[first].astype(np.int64), wanted[first].astype(np.int64)
         return cls(rule, each, member.reshape(-1), first, of[shown], node[shown])
 
-    def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    def loads(self, load: Reals) -> Reals:
         """Return the weight of one replica of every partition of each class."""
         return memoize(self, "loads", lambda: self._added_up(load), load)
 
-    def _added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _added_up(self, load: Reals) -> Reals:
         """Add up what one replica of every partition of each class weighs."""
         if len(self.rule) == 1:
             return weighted_sum(np.ones(len(load), np.int64), load)[None]
@@ -102,12 +101,12 @@ class Part(NamedTuple):
     """What rules force into a set of nodes: by which term, and the load of each dimension, (D,)."""
 
     term: str
-    inside: NDArray[np.bool_]
-    load: NDArray[np.float64]
+    inside: Flags
+    load: Reals
 
 
 def forced_parts(
-    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+    placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
 ) -> Iterator[Part]:
     """Yield the sets of nodes that rules make fuller than others, and the load forced into them.
 
@@ -128,9 +127,8 @@ def forced_parts(
 
 
 def _beside_kept(
-    placed: PlacementCounts, scope: Scope, takes: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-) -> Iterator[Part]:  # fmt: skip
+    placed: PlacementCounts, scope: Scope, takes: Flags, capacity: Reals
+) -> Iterator[Part]:
     """Give nodes that take replicas what the others do not keep; to none what finds no place."""
     stays, nodes = staying(placed, scope), placed.cluster.nodes
     at = np.flatnonzero(np.append(False, nodes.may_hold & ~takes).take(stays))
@@ -152,7 +150,7 @@ def _beside_kept(
     yield from _parts(placed, scope, classes, takes, capacity)
 
 
-def _alike(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+def _alike(placed: PlacementCounts, scope: Scope) -> Rows:
     """Return the first node that is in the same domains of limits, (N,), other than nodes."""
     topology = placed.cluster.topology
     tiers = [
@@ -164,7 +162,7 @@ def _alike(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
     return first[which.reshape(-1)]
 
 
-def _placeable(classes: Classes, limits: "Iterable[_Limit]") -> NDArray[np.int64]:
+def _placeable(classes: Classes, limits: "Iterable[_Limit]") -> Ints64:
     """Return how many replicas of a partition the limits leave places for, by class, (Q,)."""
     lost = np.zeros(len(classes.wanted))
     for limit in limits:
@@ -173,7 +171,7 @@ def _placeable(classes: Classes, limits: "Iterable[_Limit]") -> NDArray[np.int64
 
 
 def wished_parts(
-    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+    placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
 ) -> list[Part]:
     """Return the same of spread limits that are soft; none if one of them finds no room."""
     classes = Classes.of(placed, scope)
@@ -187,33 +185,32 @@ def forced_loads(
     placed: PlacementCounts,
     scope: Scope,
     classes: Classes,
-    amount: NDArray[np.int32],
-    domain: NDArray[np.int32],
-    usable: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+    amount: Ints32,
+    domain: Ints32,
+    usable: Flags,
+) -> Reals:
     """Return the load that a limit leaves no place for but in each domain, (domains, D)."""
     bound, places = _places(scope, classes, amount, domain, usable)
     alone = _alone(classes.wanted * bound, places)
     if not alone.any():
         return np.zeros((places.shape[1], len(placed.cluster.dimensions)))
-    forced: NDArray[np.float64] = alone.T @ classes.loads(placed.lightest)
+    forced: Reals = alone.T @ classes.loads(placed.lightest)
     return forced
 
 
-def _alone(wanted: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _alone(wanted: Ints64, places: Reals) -> Reals:
     """Replicas of one partition that each domain must hold, by class; (Q, domains)."""
     return _with_places(wanted[:, None] - (places.sum(1, keepdims=True) - places), places)
 
 
-def _with_places(forced: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_places(forced: Reals, places: Reals) -> Reals:
     """Limit what is forced somewhere to the places there; where there are none, it has no place."""
     return np.maximum(np.where(places > 0.0, np.minimum(forced, places), forced), 0.0)
 
 
 def _parts(
-    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-) -> Iterator[Part]:  # fmt: skip
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags, capacity: Reals
+) -> Iterator[Part]:
     """Yield what spread limits force into domains, and rules into nodes that they leave open."""
     limits = [*_limits(placed, scope, classes, usable, capacity)]
     yield from _spread(placed, scope, classes, usable, limits)
@@ -221,7 +218,7 @@ def _parts(
 
 
 def _spread(
-    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags,
     limits: "Iterable[_Limit]",
 ) -> Iterator[Part]:  # fmt: skip
     """Give domains what a spread limit leaves no place for elsewhere.
@@ -249,7 +246,7 @@ def _spread(
                 yield Part("spread", inside & np.isin(domain, order[: k + 1]), load[k])
 
 
-def fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[int]:
+def fullest(load: Reals, room: Reals) -> Iterator[int]:
     """Yield the fullest of growing sets, then the one fullest in what it has beside, and so on."""
     at, loaded, taken = -1, 0.0, 0.0
     while at + 1 < len(load):
@@ -261,12 +258,7 @@ def fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[in
         yield at
 
 
-def _ample(
-    classes: Classes,
-    bound: NDArray[np.bool_],
-    places: NDArray[np.float64],
-    room: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _ample(classes: Classes, bound: Flags, places: Reals, room: Reals) -> Reals:
     """Return how much room in all is enough for a limit to force nothing anywhere, (D,).
 
     Then no domain has more of all room than the limit lets it take of a partition's replicas.
@@ -275,11 +267,11 @@ def _ample(
     """
     most = places.max(1, initial=0.0)[bound]
     share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
-    ample: NDArray[np.float64] = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
+    ample: Reals = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
     return ample
 
 
-def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+def ample_room(placed: PlacementCounts, usable: Flags) -> Reals:
     """Return how much room in all is enough for no rule to force anything anywhere, (D,)."""
     scope, capacity = partition_scope(placed.cluster), placed.cluster.nodes.capacity
     if not _is_shared(placed, scope, usable):
@@ -290,7 +282,7 @@ def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np
     return ample
 
 
-def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_]) -> bool:
+def _is_shared(placed: PlacementCounts, scope: Scope, usable: Flags) -> bool:
     """Return whether every node that may hold replicas may be given any."""
     return bool(scope.open.all()) and np.array_equal(usable, placed.cluster.nodes.may_receive)
 
@@ -298,20 +290,20 @@ def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_])
 class _Limit(NamedTuple):
     """A spread limit on N nodes in M domains, and the Q classes that it binds."""
 
-    inside: NDArray[np.bool_]  # (N,) usable nodes in the domains
-    domain: NDArray[np.int32]  # (N,)
-    bound: NDArray[np.bool_]  # (Q,)
-    wanted: NDArray[np.int64]  # (Q,) replicas that want places; 0 of classes that are not bound
-    places: NDArray[np.float64]  # (Q, M) how many of them each domain takes
-    room: NDArray[np.float64]  # (M, D) capacity of the nodes
+    inside: Flags  # (N,) usable nodes in the domains
+    domain: Ints32  # (N,)
+    bound: Flags  # (Q,)
+    wanted: Ints64  # (Q,) replicas that want places; 0 of classes that are not bound
+    places: Reals  # (Q, M) how many of them each domain takes
+    room: Reals  # (M, D) capacity of the nodes
 
 
 def _limits(
     placed: PlacementCounts,
     scope: Scope,
     classes: Classes,
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
+    usable: Flags,
+    capacity: Reals,
     hard: bool = True,
 ) -> Iterator[_Limit]:
     """Yield the spread limits that bind; what is kept in a domain takes a place of it."""
@@ -342,12 +334,8 @@ def _limits(
 
 
 def _places(
-    scope: Scope,
-    classes: Classes,
-    amount: NDArray[np.int32],
-    domain: NDArray[np.int32],
-    usable: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    scope: Scope, classes: Classes, amount: Ints32, domain: Ints32, usable: Flags
+) -> tuple[Flags, Reals]:
     """Return which classes a limit binds, and how many replicas each domain takes; (Q, domains)."""
     bound = np.zeros(len(classes.rule), bool)
     places = np.zeros((len(classes.rule), int(domain.max(initial=-1)) + 1))
@@ -362,7 +350,7 @@ def _places(
 
 
 def _class(
-    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_],
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags,
     limits: "Iterable[_Limit]",
 ) -> Iterator[Part]:  # fmt: skip
     """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
@@ -377,9 +365,7 @@ def _class(
         yield Part("class", inside, (forced * bound) @ weight)
 
 
-def group_level(
-    placed: PlacementCounts, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Reals:
     """Spread the largest replicas of each group over as many domains as its limit asks for.
 
     With at most a per domain, one of the k largest is in a domain that is no better than the
@@ -428,13 +414,11 @@ class Even(NamedTuple):
 
     # (N,) share of its room, as if loads could be split; 0 where nothing is divided, or room has no
     # end
-    level: NDArray[np.float64]
+    level: Reals
     # (N,) load in whole units, so many that all find a place: no node's target is below that
-    least: NDArray[np.float64]
+    least: Reals
 
-    def target(
-        self, tolerance: float, room: NDArray[np.float64], unit: float
-    ) -> NDArray[np.float64]:
+    def target(self, tolerance: float, room: Reals, unit: float) -> Reals:
         """Return the target of each node: rounded down to a unit, if any, not below the least."""
         with np.errstate(over="ignore", invalid="ignore"):
             most = np.where(room > 0.0, (1.0 + tolerance) * self.level * room, 0.0)
@@ -443,11 +427,11 @@ class Even(NamedTuple):
 
 def even_shares(
     load: float,
-    room: NDArray[np.float64],
-    most: NDArray[np.float64],
+    room: Reals,
+    most: Reals,
     unit: float,
-    parts: Sequence[tuple[NDArray[np.bool_], float]],
-    fits: NDArray[np.float64],
+    parts: Sequence[tuple[Flags, float]],
+    fits: Reals,
 ) -> Even:
     """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
 
@@ -463,12 +447,7 @@ def even_shares(
     return Even(even, least)
 
 
-def _divided(
-    load: float,
-    room: NDArray[np.float64],
-    most: NDArray[np.float64],
-    parts: Sequence[tuple[NDArray[np.bool_], float]],
-) -> NDArray[np.float64]:
+def _divided(load: float, room: Reals, most: Reals, parts: Sequence[tuple[Flags, float]]) -> Reals:
     """Return the share of its room that each node carries, as if loads could be split."""
     even, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
     left = [one for one in parts if one[0].any()]
@@ -493,12 +472,8 @@ def _divided(
 
 
 def _whole(
-    load: float,
-    room: NDArray[np.float64],
-    most: NDArray[np.float64],
-    unit: float,
-    parts: Sequence[tuple[NDArray[np.bool_], float]],
-) -> NDArray[np.float64]:
+    load: float, room: Reals, most: Reals, unit: float, parts: Sequence[tuple[Flags, float]]
+) -> Reals:
     """Return the units of each node, so that all units have a node.
 
     What a part has room for beyond what is forced into it is room for the rest, though not the
@@ -540,7 +515,7 @@ def _whole(
         ]
 
 
-def filled(load: float, room: NDArray[np.float64], most: NDArray[np.float64]) -> float:
+def filled(load: float, room: Reals, most: Reals) -> float:
     """Return the level at which nodes hold a load, none more than its ``most (N,)``."""
     free = ~((room == np.inf) & (most < np.inf))  # without end, and so never at a level
     left = load - float(most[~free].sum())
@@ -554,7 +529,7 @@ def filled(load: float, room: NDArray[np.float64], most: NDArray[np.float64]) ->
         left = load - float(most[~free].sum())
 
 
-def _is_held_apart(room: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
+def _is_held_apart(room: Reals, most: Reals) -> bool:
     """Return whether nodes of endless room, or that are down and keep, may hold what the rest do.
 
     The latter have no room, yet hold at most ``most (N,)``.
@@ -568,7 +543,7 @@ def left_over(load: float, amount: float) -> float:
     return left if left > MARGIN * load else 0.0
 
 
-def whole_loads(load: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
+def whole_loads(load: Reals, unit: float) -> Reals:
     """Round loads down to whole units; 0 for none."""
     return np.floor(load / unit * NEARLY + WHOLE) * unit if unit > 0.0 else load
 
@@ -578,9 +553,7 @@ def whole_units(amount: float, unit: float) -> int:
     return int(np.ceil(amount / unit * (1.0 - 1e-12) - WHOLE))
 
 
-def whole_level(
-    room: NDArray[np.float64], count: int, most: NDArray[np.float64] | None = None
-) -> float:
+def whole_level(room: Reals, count: int, most: Reals | None = None) -> float:
     """Return the least t for which the sum of floor(t x room), each at most ``most``, reaches it.
 
     Infinite where there is none, 0 where room has no end.
@@ -596,7 +569,7 @@ def whole_level(
         free &= ~full
 
 
-def _whole_level(room: NDArray[np.float64], count: int) -> float:
+def _whole_level(room: Reals, count: int) -> float:
     """Return the least t for which the sum of floor(t x room) reaches a count."""
     room = room[room > 0.0]
     if count == 0 or room.sum() == np.inf:

@@ -14,13 +14,12 @@ by replicas that do not lead), is a bound for any prices; anybody can check it w
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Rows, read_only
 
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""
@@ -54,7 +53,7 @@ class LeaderBound:
     changes: int  # partitions that were led by a live node, and must be led by another one
     forced: int  # those among them whose leader holds no replica that could lead any more
     # (N, D + 1) changes per unit of load on each node, and, last, per partition that it leads
-    price: NDArray[np.float64]
+    price: Reals
 
     @property
     def term(self) -> str:
@@ -65,10 +64,7 @@ class LeaderBound:
 
 
 def leader_bound(
-    cluster: Cluster,
-    placement: Placement,
-    target: NDArray[np.float64],
-    leader_target: NDArray[np.float64],
+    cluster: Cluster, placement: Placement, target: Reals, leader_target: Reals
 ) -> LeaderBound:
     """Prove how many leaders must change for a placement to meet its targets, replicas staying.
 
@@ -93,7 +89,7 @@ def leader_bound(
     return LeaderBound(min(max(least, forced), len(choice.partition)), forced, read_only(price))
 
 
-def _proven(choice: "_Choices", price: NDArray[np.float64], room: NDArray[np.float64]) -> int:
+def _proven(choice: "_Choices", price: Reals, room: Reals) -> int:
     """Return the changes that prices prove, rounded up on the safe side."""
     least, _ = choice.cheapest(price)
     paid = _paid(price, room)
@@ -110,11 +106,11 @@ class _Choices:
     is a change.
     """
 
-    partition: NDArray[np.intp]
-    node: NDArray[np.intp]
-    cost: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    forced: NDArray[np.bool_]
+    partition: Rows
+    node: Rows
+    cost: Reals
+    gain: Reals
+    forced: Flags
 
     @classmethod
     def of(cls, cluster: Cluster, placement: Placement) -> "_Choices":
@@ -140,9 +136,7 @@ class _Choices:
         cost = np.where(node >= 0, away & led, np.inf)
         return cls(partition, node, cost, gain, led & away.all(0))
 
-    def cheapest(
-        self, price: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cheapest(self, price: Reals) -> tuple[Reals, Reals]:
         """Return the least cost of each partition, (M,), and the sums of nodes at it, (N, .)."""
         count = len(self.partition)
         least, node = np.empty(count), np.zeros(count, np.intp)
@@ -169,17 +163,12 @@ class _Choices:
         return least, had
 
 
-def _paid(price: NDArray[np.float64], room: NDArray[np.float64]) -> NDArray[np.float64]:
+def _paid(price: Reals, room: Reals) -> Reals:
     """Multiply prices by room; what costs nothing may be had without end."""
     return np.multiply(price, room, out=np.zeros_like(price), where=price > 0.0)
 
 
-def _room(
-    cluster: Cluster,
-    placement: Placement,
-    target: NDArray[np.float64],
-    leader_target: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _room(cluster: Cluster, placement: Placement, target: Reals, leader_target: Reals) -> Reals:
     """Return the headroom of each node above its replicas as followers, (N, D + 1)."""
     room = np.column_stack([target, leader_target])
     if np.isinf(target).all():
@@ -198,9 +187,7 @@ def _room(
     return room
 
 
-def _count_prices(
-    choice: _Choices, led: NDArray[np.int32], room: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _count_prices(choice: _Choices, led: Ints32, room: Reals) -> Reals:
     """Return the price of leading on each node where leaders are only counted, (N,)."""
     nodes, everyone = len(room), np.arange(len(choice.partition))
     price = np.zeros(nodes, np.int64)
@@ -232,7 +219,7 @@ def _count_prices(
     return price.astype(np.float64)
 
 
-def _distances(passes: NDArray[np.int64], spare: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distances(passes: Ints64, spare: Ints64) -> Ints64:
     """Return the fewest changes on a way from each node to one that leads too few, (N,)."""
     ways = [(cost, passes[cost] > 0) for cost in (0, 1, -1)]
     ways = [(cost, open_ways) for cost, open_ways in ways if open_ways.any()]
@@ -250,12 +237,7 @@ def _distances(passes: NDArray[np.int64], spare: NDArray[np.int64]) -> NDArray[n
 
 
 def _pass_on(
-    passes: NDArray[np.int64],
-    spare: NDArray[np.int64],
-    distance: NDArray[np.int64],
-    closed: NDArray[np.bool_],
-    start: int,
-    left: int,
+    passes: Ints64, spare: Ints64, distance: Ints64, closed: Flags, start: int, left: int
 ) -> int:
     """Let a node that leads too many pass them on along shortest ways; ``closed`` are dead ends.
 
@@ -298,12 +280,7 @@ def _pass_on(
 
 
 def _pass_many(
-    onward: NDArray[np.int64],
-    back: NDArray[np.int64],
-    cost: int,
-    spare: NDArray[np.int64],
-    ahead: NDArray[np.bool_],
-    here: int,
+    onward: Ints64, back: Ints64, cost: int, spare: Ints64, ahead: Flags, here: int
 ) -> None:
     """Pass on to all nodes straight ahead that lead too few, at once."""
     to = np.flatnonzero(ahead & (spare > 0))
@@ -316,12 +293,7 @@ def _pass_many(
     spare[here] += count.sum()
 
 
-def _improved(
-    choice: _Choices,
-    room: NDArray[np.float64],
-    price: NDArray[np.float64],
-    most: float,
-) -> NDArray[np.float64]:
+def _improved(choice: _Choices, room: Reals, price: Reals, most: float) -> Reals:
     """Return prices of loads as well, improved step by step towards so many changes."""
     unit = np.append(np.abs(choice.gain).mean(1), 1.0)
     unit[unit < LEAST] = 1.0

@@ -14,7 +14,6 @@ Source: S. Agrawal, M. Zadimoghaddam, V. Mirrokni, Proportional allocation, ICML
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.bounds.even import LEAST, Even, even_shares, fullest
@@ -22,6 +21,7 @@ from evenkeel.measure.loads import usable, wanted_leaders
 from evenkeel.measure.room import most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 
 LOOKS = 8
 """How often a division is looked at: after 1, 2, 4, ... more steps."""
@@ -32,7 +32,7 @@ CLOSE = 1e-4
 STEEPEST = 0.125
 """No worth falls behind another by more than this factor in a step: floats have room for all."""
 
-Part = tuple[NDArray[np.bool_], float]
+Part = tuple[Flags, float]
 """A set of nodes, and how many partitions can be led there only."""
 
 
@@ -49,7 +49,7 @@ def leader_shares(cluster: Cluster) -> Even:
     return even_shares(load, weight, most, 1.0, forced, endless)
 
 
-def most_led(cluster: Cluster) -> NDArray[np.float64]:
+def most_led(cluster: Cluster) -> Reals:
     """Return the partitions that each node may lead, (N,); infinite for as many as there are."""
     none = np.zeros(len(cluster.partitions), np.int64)
     most = most_held(cluster, none, 1, each=True)[0]
@@ -57,7 +57,7 @@ def most_led(cluster: Cluster) -> NDArray[np.float64]:
     return np.where(bound, most, np.inf)
 
 
-def leaders_alone(cluster: Cluster, weight: NDArray[np.float64]) -> list[Part]:
+def leaders_alone(cluster: Cluster, weight: Reals) -> list[Part]:
     """Return sets of nodes that lead by ``weight (N,)``, each with all of those before it.
 
     The last has all that can be led.
@@ -87,12 +87,12 @@ def leaders_alone(cluster: Cluster, weight: NDArray[np.float64]) -> list[Part]:
 class _Ways(NamedTuple):
     """Which nodes may lead what. Q rules, N nodes, M kinds of partitions, E that nodes keep."""
 
-    takes: NDArray[np.bool_]  # (Q, N) nodes that take replicas under each rule
-    rule: NDArray[np.int64]  # (M,) rule of each kind
-    wanted: NDArray[np.float64]  # (M,) partitions of each kind
-    kind: NDArray[np.int64]  # (E,) a kind that a node keeps
-    node: NDArray[np.int64]  # (E,) the node
-    weight: NDArray[np.float64]  # (N,) by which nodes lead, 0 for none
+    takes: Flags  # (Q, N) nodes that take replicas under each rule
+    rule: Ints64  # (M,) rule of each kind
+    wanted: Reals  # (M,) partitions of each kind
+    kind: Ints64  # (E,) a kind that a node keeps
+    node: Ints64  # (E,) the node
+    weight: Reals  # (N,) by which nodes lead, 0 for none
 
     def fullest(self) -> list[Part]:
         """Return the fullest set by what can be led there only, the one fullest beside, and on."""
@@ -116,19 +116,19 @@ class _Ways(NamedTuple):
                 break
         return found
 
-    def _led(self, worth: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _led(self, worth: Reals) -> Reals:
         """Return what each node leads where each kind divides itself by ``worth (N,)``."""
         kinds, (rules, nodes) = len(self.rule), self.takes.shape
         worths = (self.takes * worth).sum(1)[self.rule]
         worths += np.bincount(self.kind, worth[self.node], kinds)
         each = np.divide(self.wanted, worths, out=np.zeros(kinds), where=worths > 0.0)
         of_rules = np.bincount(self.rule, each, rules)
-        led: NDArray[np.float64] = (self.takes * of_rules[:, None]).sum(0)
+        led: Reals = (self.takes * of_rules[:, None]).sum(0)
         led += np.bincount(self.node, each[self.kind], nodes)
         led *= worth
         return led
 
-    def _alone(self, order: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _alone(self, order: Ints64) -> Reals:
         """Return what can be led in the first node of an order only, in the first two, and so on.
 
         What none of them can lead is left out.
@@ -137,5 +137,5 @@ class _Ways(NamedTuple):
         rank[order] = np.arange(1, len(order) + 1)
         last = (self.takes * rank).max(1, initial=0)[self.rule]
         np.maximum.at(last, self.kind, rank[self.node])
-        alone: NDArray[np.float64] = np.bincount(last, self.wanted, len(order) + 1)[1:].cumsum()
+        alone: Reals = np.bincount(last, self.wanted, len(order) + 1)[1:].cumsum()
         return alone

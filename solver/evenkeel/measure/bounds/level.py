@@ -7,7 +7,6 @@ A node is asked for no more load than all replicas that may be on it have togeth
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import (
@@ -32,6 +31,7 @@ from evenkeel.measure.room import most_by_number, piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 from evenkeel.model.runtime.memoize import memoize
 
 DEEPEST_PILE = 4
@@ -42,8 +42,8 @@ ROWS = 1024
 
 
 def level_terms(
-    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64], parts: Sequence[Part]
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    placed: PlacementCounts, scope: Scope, wanted: Reals, parts: Sequence[Part]
+) -> Iterator[tuple[str, Reals]]:
     """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
 
     Every term holds for every placement that breaks no hard rule. A node that keeps what it has but
@@ -84,16 +84,14 @@ def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
     return wished_parts(placed, scope, usable(placed.cluster), _taking(placed))
 
 
-def _taking(placed: PlacementCounts) -> NDArray[np.float64]:
+def _taking(placed: PlacementCounts) -> Reals:
     """Return what nodes can take, (N, D), by capacity and number: those absent take nothing."""
     capacity = np.minimum(placed.cluster.nodes.capacity, most_by_number(placed))
     absent = absent_keepers(placed.cluster)
     return np.where(absent[:, None], 0.0, capacity) if absent.any() else capacity
 
 
-def aggregate(
-    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def aggregate(placed: PlacementCounts, scope: Scope, wanted: Reals) -> Reals:
     """Divide the load wanted by the capacity there is for it."""
     cluster = placed.cluster
     nodes = cluster.nodes
@@ -124,7 +122,7 @@ def aggregate(
     return level
 
 
-def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> Part | None:
+def leaders_together(cluster: Cluster, able: Flags) -> Part | None:
     """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh."""
     nodes, parts = cluster.nodes, cluster.partitions
     leading = able & nodes.may_lead
@@ -136,9 +134,7 @@ def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> Part | None:
     return Part("leaders", leading, load)
 
 
-def whole_replicas(
-    cluster: Cluster, inside: NDArray[np.bool_], load: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def whole_replicas(cluster: Cluster, inside: Flags, load: Reals) -> Reals:
     """Spread a load (D,) of multiples of one unit, which cannot be split, over nodes (N,)."""
     level, units = np.zeros(len(cluster.dimensions)), cluster.partitions.load.unit
     if not units.any() or absent_keepers(cluster).any():
@@ -151,9 +147,7 @@ def whole_replicas(
     return level
 
 
-def largest_replica(
-    cluster: Cluster, scope: Scope, able: NDArray[np.bool_], capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def largest_replica(cluster: Cluster, scope: Scope, able: Flags, capacity: Reals) -> Reals:
     """Put the largest replica on the largest node of those ``able (N,)`` that may hold it."""
     leads = has_leaders(cluster)
     level = np.zeros(len(cluster.dimensions))
@@ -166,9 +160,7 @@ def largest_replica(
     return level
 
 
-def _largest_loads(
-    cluster: Cluster, scope: Scope, *, leads: bool
-) -> list[tuple[int, NDArray[np.float64]]]:
+def _largest_loads(cluster: Cluster, scope: Scope, *, leads: bool) -> list[tuple[int, Reals]]:
     """Return the class and the greatest loads (D,) of the replicas of each class and role."""
     parts = cluster.partitions
     found = []
@@ -186,7 +178,7 @@ def _largest_loads(
     return found
 
 
-def column_maxima(loads: NDArray[np.float64]) -> NDArray[np.float64]:
+def column_maxima(loads: Reals) -> Reals:
     """Return the greatest of each column, 0 or more, (D,): row by row would be slow."""
     many, dimensions = len(loads) // ROWS, loads.shape[1]
     greatest = loads[: many * ROWS].reshape(many, ROWS * dimensions).max(0, initial=0.0)
@@ -195,9 +187,7 @@ def column_maxima(loads: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(each.max(0, initial=0.0))
 
 
-def pigeonhole(
-    placed: PlacementCounts, able: NDArray[np.bool_], capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def pigeonhole(placed: PlacementCounts, able: Flags, capacity: Reals) -> Reals:
     """Let one of the M nodes ``able (N,)`` hold k + 1 of the k M + 1 largest replicas.
 
     Source: Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
@@ -241,10 +231,7 @@ ROUNDING = 1e-10
 """Relative lack that may be rounding, and is not counted."""
 
 
-def floor_target(
-    cluster: Cluster, goals: Goals, fair: NDArray[np.float64], even: NDArray[np.float64],
-    target: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
+def floor_target(cluster: Cluster, goals: Goals, fair: Reals, even: Reals, target: Reals) -> Reals:
     """Return the load that each node must hold at least for its dimensions to be level, (N, D).
 
     That is (1 - floor) x the mean utilisation of its capacity, rounded down where loads only count
@@ -269,7 +256,7 @@ def floor_target(
     return floor
 
 
-def floor_mean(cluster: Cluster, fair: NDArray[np.float64]) -> NDArray[np.float64]:
+def floor_mean(cluster: Cluster, fair: Reals) -> Reals:
     """Return the mean utilisation that floors are counted from, (D,).
 
     Where some nodes keep what they have and accept nothing it is the mean of all that hold or
@@ -289,7 +276,7 @@ def floor_mean(cluster: Cluster, fair: NDArray[np.float64]) -> NDArray[np.float6
     return np.minimum(utilisation(left, room), fair)
 
 
-def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.int64]:
+def arrivals(placed: PlacementCounts, floor: Reals) -> Ints64:
     """Return how many replicas must at least join each node for it to hold its floor, (N,)."""
     cluster = placed.cluster
     count = np.zeros(len(floor), np.int64)
@@ -307,7 +294,7 @@ def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.
     return count
 
 
-def _standing_room(placed: PlacementCounts, scope: Scope) -> NDArray[np.float64]:
+def _standing_room(placed: PlacementCounts, scope: Scope) -> Reals:
     """Return the load of all replicas that rules and numbers let stand on each node, (N, D)."""
     cluster = placed.cluster
     copies = np.where(piling(placed, scope), cluster.partitions.replicas, 1)
@@ -316,7 +303,7 @@ def _standing_room(placed: PlacementCounts, scope: Scope) -> NDArray[np.float64]
     of_class = np.stack(
         [np.bincount(scope.rule, column, len(scope.open)) for column in each.T], axis=1
     )
-    room: NDArray[np.float64] = scope.open.T.astype(np.float64) @ of_class
+    room: Reals = scope.open.T.astype(np.float64) @ of_class
     partition, node = cluster.forbidden.T
     np.subtract.at(room, node, each[partition])
     most = cluster.nodes.max_replicas

@@ -13,7 +13,6 @@ then no choice for the others helps.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Binding, Scope, eligible_domains, partition_scope
@@ -22,7 +21,7 @@ from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.heartbeat import beat
 
 ROUNDING = 1e-10
@@ -67,9 +66,9 @@ class EvictionProof:
     2
     """
 
-    node: NDArray[np.int64]
-    count: NDArray[np.int64]
-    price: NDArray[np.float64]
+    node: Ints64
+    count: Ints64
+    price: Reals
 
     @property
     def moves(self) -> int:
@@ -84,14 +83,14 @@ class Keepable:
     missing: int  # replicas that have to join, whatever is kept
     # (K,) node plus one of each replica whose loss costs a move; 0 for all others. In the order of
     # ``PlacementCounts.node_row``.
-    node_row: NDArray[np.intp]
-    replicas: NDArray[np.int64]  # (N,) such replicas on each node
+    node_row: Rows
+    replicas: Ints64  # (N,) such replicas on each node
     # (D, P) what a replica of each partition weighs in its lightest role
-    least: NDArray[np.float64]
+    least: Reals
     # (N, D) what each node would carry of these replicas, were they all that light
-    load: NDArray[np.float64]
+    load: Reals
     # (P,) how many of ``missing`` rules take from each partition whose other replicas cost nothing
-    lost: NDArray[np.int64]
+    lost: Ints64
 
 
 def keepable(placed: PlacementCounts) -> Keepable:
@@ -115,9 +114,7 @@ def keepable(placed: PlacementCounts) -> Keepable:
     return _counted(placed, missing, stays, lost)
 
 
-def kept_on_full_nodes(
-    placed: PlacementCounts, kept: Keepable, target: NDArray[np.float64]
-) -> Keepable | None:
+def kept_on_full_nodes(placed: PlacementCounts, kept: Keepable, target: Reals) -> Keepable | None:
     """Return what can be kept, counting replicas on nodes above a target (N, D) by nodes alone.
 
     Rules take ``kept.lost`` from some partitions, no matter which. On full nodes such replicas may
@@ -138,9 +135,7 @@ def kept_on_full_nodes(
     return _counted(placed, kept.missing - int(kept.lost[by_node].sum()), stays, lost)
 
 
-def _counted(
-    placed: PlacementCounts, missing: int, stays: NDArray[np.bool_], lost: NDArray[np.int64]
-) -> Keepable:
+def _counted(placed: PlacementCounts, missing: int, stays: Flags, lost: Ints64) -> Keepable:
     """Count the replicas whose loss costs a move, ``stays (K,)``."""
     node_row = np.where(stays, placed.node_row, 0)
     least = placed.cluster.partitions.load.lightest_by_dimension
@@ -148,9 +143,7 @@ def _counted(
     return Keepable(missing, node_row, replicas, least, placed.weighed(least, node_row), lost)
 
 
-def prove_evictions(
-    placed: PlacementCounts, kept: Keepable, targets: NDArray[np.float64]
-) -> list[EvictionProof]:
+def prove_evictions(placed: PlacementCounts, kept: Keepable, targets: Reals) -> list[EvictionProof]:
     """Prove, for each of several targets, how many replicas the nodes above it must lose.
 
     Source: a covering knapsack in several dimensions is relaxed to one by a surrogate constraint,
@@ -190,12 +183,8 @@ def prove_evictions(
 
 
 def _largest(
-    placed: PlacementCounts,
-    kept: Keepable,
-    node: NDArray[np.intp],
-    over: NDArray[np.bool_],
-    above: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    placed: PlacementCounts, kept: Keepable, node: Rows, over: Flags, above: float
+) -> tuple[Reals, Reals]:
     """Return the larger replicas of each node in a table, and what all others are smaller than.
 
     A replica is among them if in some dimension that its node has too much of (``over``, (m, D)) it
@@ -231,9 +220,7 @@ def _largest(
     return table, least.T
 
 
-def _priced(
-    table: NDArray[np.float64], limit: NDArray[np.float64], over: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+def _priced(table: Reals, limit: Reals, over: Flags) -> tuple[Ints64, Reals, Flags]:
     """Find, per row, prices of the dimensions for which the most of the largest items are needed.
 
     Returns that number, the prices, and whether the table held all items that the proof needs.
@@ -242,12 +229,7 @@ def _priced(
     best = np.zeros(over.shape)
     sure = np.ones(len(over), bool)
 
-    def offer(
-        rows: NDArray[np.intp],
-        mix: NDArray[np.float64],
-        blend: NDArray[np.float64],
-        below: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def offer(rows: Rows, mix: Reals, blend: Reals, below: Reals) -> Reals:
         beat()
         needed, smallest = largest_needed(blend)
         sure[rows] &= smallest >= below
@@ -271,24 +253,17 @@ def _priced(
     return count, best, sure
 
 
-def _reweighed(
-    mix: NDArray[np.float64],
-    table: NDArray[np.float64],
-    taken: NDArray[np.bool_],
-    over: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _reweighed(mix: Reals, table: Reals, taken: Flags, over: Flags) -> Reals:
     """Give more weight to the dimensions that the items taken cover worst; (rows, D)."""
     cover = np.stack([(one * taken).sum(1) for one in table], axis=1)
     cover[~over] = np.inf
     worst = np.maximum(cover.min(1, keepdims=True), ROUNDING)
-    weight: NDArray[np.float64] = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
+    weight: Reals = mix * np.exp(-EAGERNESS * (cover - worst) / worst)
     weight = np.maximum(weight, LEAST_WEIGHT * over)
     return weight / np.add.reduce(weight, axis=1, keepdims=True)
 
 
-def largest_needed(
-    size: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def largest_needed(size: Reals) -> tuple[Ints64, Reals]:
     """Return how many of the largest entries of each row sum up to 1, and the smallest of those.
 
     Where all of them are too few, it is 0.
@@ -301,8 +276,8 @@ def largest_needed(
 
 
 def _most_kept(
-    placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool_], having: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    placed: PlacementCounts, scope: Scope, stays: Flags, having: Ints64
+) -> tuple[Ints64, Ints64]:
     """Return how many replicas each partition can keep under hard limits, and new domains; (P,)."""
     placement, topology = placed.placement, placed.cluster.topology
     most, new = having.copy(), np.zeros_like(having)
@@ -339,11 +314,11 @@ def _evened(
     cluster: Cluster,
     scope: Scope,
     binding: Binding,
-    members: NDArray[np.intp],
-    who: NDArray[np.int64],
-    at: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    members: Rows,
+    who: Ints64,
+    at: Ints64,
+    count: Ints64,
+) -> tuple[Ints64, Ints64, Ints64]:
     """Return the most in a domain that a skew allows, how many join the emptiest, and new domains.
 
     Of w replicas in d domains the emptiest has at most w / d, and the fullest no fewer.
@@ -395,10 +370,10 @@ def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
     return level
 
 
-def _open_to(cluster: Cluster, scope: Scope, p: int) -> NDArray[np.bool_]:
+def _open_to(cluster: Cluster, scope: Scope, p: int) -> Flags:
     """Nodes that may be given a replica of a partition that keeps what it can, (N,)."""
     nodes, placement, topology = cluster.nodes, cluster.placement, cluster.topology
-    is_open: NDArray[np.bool_] = nodes.may_receive & scope.open[scope.rule[p]]
+    is_open: Flags = nodes.may_receive & scope.open[scope.rule[p]]
     is_open[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
     held = placement.node[placement.first[p] : placement.first[p + 1]]
     held = held[held >= 0]

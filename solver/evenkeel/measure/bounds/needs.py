@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
 from evenkeel.measure.bounds.even import Classes
@@ -25,6 +24,7 @@ from evenkeel.measure.room import piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
+from evenkeel.model.reading.arrays import Flags, Ints32, Reals
 from evenkeel.model.rules import readable
 from evenkeel.model.topology import NODE_TIER
 
@@ -55,8 +55,8 @@ class Case(NamedTuple):
     """What a cluster has to bear. N nodes, D dimensions."""
 
     name: str  # description of the loss; empty for none
-    lost: NDArray[np.bool_]  # (N,) nodes that are lost
-    most: NDArray[np.float64]  # (D,) share of its capacity that a node may then be filled to
+    lost: Flags  # (N,) nodes that are lost
+    most: Reals  # (D,) share of its capacity that a node may then be filled to
     spare: int = 0  # any so many nodes that are lost beside
     recovered: bool = True  # whether lost replicas get another node, or only leaders do
 
@@ -76,13 +76,13 @@ class Need:
     where: str  # the set in words, empty for all nodes; or the group
     amount: float  # what it must hold
     # (N,) what each node can hold, before it is rounded down if ``whole``; 0 outside the set
-    room: NDArray[np.float64]
-    kept: NDArray[np.float64]  # (N,) what stands on nodes of the set that accept nothing
+    room: Reals
+    kept: Reals  # (N,) what stands on nodes of the set that accept nothing
     whole: bool = False  # whether only whole replicas count
     spare: int = 0  # any so many nodes that are lost
 
     @property
-    def holds(self) -> NDArray[np.float64]:
+    def holds(self) -> Reals:
         """What each node holds at most, (N,) float64."""
         room = np.floor(self.room * (1.0 + NEARLY)) if self.whole else self.room
         return room + self.kept
@@ -93,9 +93,9 @@ class _Measure(NamedTuple):
 
     kind: Kind
     dimension: int
-    weight: NDArray[np.float64]
-    room: NDArray[np.float64]
-    kept: NDArray[np.float64]
+    weight: Reals
+    room: Reals
+    kept: Reals
     whole: bool
 
 
@@ -103,7 +103,7 @@ class _Part(NamedTuple):
     """A set of nodes, (N,), its description, and the tier whose domains describe it."""
 
     where: str
-    inside: NDArray[np.bool_]
+    inside: Flags
     tier: str
 
 
@@ -114,8 +114,8 @@ class _Ground(NamedTuple):
     scope: Scope
     classes: Classes
     case: Case
-    usable: NDArray[np.bool_]
-    receives: NDArray[np.bool_]
+    usable: Flags
+    receives: Flags
 
 
 def needs(cluster: Cluster, case: Case) -> Iterator[Need]:
@@ -155,7 +155,7 @@ def _ground(cluster: Cluster, case: Case) -> _Ground:
     return _Ground(placed, scope, Classes.of(placed, scope), case, usable, receives)
 
 
-def out_of_reach(cluster: Cluster, level: Levelness, target: NDArray[np.float64]) -> str:
+def out_of_reach(cluster: Cluster, level: Levelness, target: Reals) -> str:
     """Return rules or pins that are proven to keep a node from its ``target (N, D)``, else ""."""
     over = level.loads / np.maximum(target, LEAST)
     for d in range(len(cluster.dimensions)):
@@ -167,7 +167,7 @@ def out_of_reach(cluster: Cluster, level: Levelness, target: NDArray[np.float64]
     return ""
 
 
-def _held(cluster: Cluster, node: int, dimension: int, most: NDArray[np.float64]) -> str:
+def _held(cluster: Cluster, node: int, dimension: int, most: Reals) -> str:
     """Return rules or pins that keep a node, or one in its domains, above ``most (N,)`` of a load.
 
     Looked at are the node, its domains and the nodes that rules name; "" where none of them do.
@@ -193,7 +193,7 @@ def _held(cluster: Cluster, node: int, dimension: int, most: NDArray[np.float64]
     return f"{what} take at least {share:.2%} of the capacity of {where} in {name}"
 
 
-def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -> Iterator[Need]:
+def _by_role(ground: _Ground, kind: Kind, leading: Reals | None) -> Iterator[Need]:
     """All load by role, on all nodes; or what leaders alone weigh, (P, D)."""
     cluster, case = ground.placed.cluster, ground.case
     wanted = wanted_load(cluster)
@@ -256,9 +256,7 @@ def _measures(ground: _Ground) -> Iterator[_Measure]:
         yield _Measure("replicas of a node", -1, weight, room, kept, False)
 
 
-def _kept(
-    ground: _Ground, keeps: NDArray[np.bool_], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _kept(ground: _Ground, keeps: Flags, weight: Reals) -> Reals:
     """Return the weight of what stays on nodes that keep and do not accept, (N,)."""
     if not keeps.any():
         return np.zeros(len(keeps))
@@ -266,7 +264,7 @@ def _kept(
     return np.where(keeps, ground.placed.weighed(weight[None], stays)[:, 0], 0.0)
 
 
-def _sizes(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> list[float]:
+def _sizes(load: Reals, capacity: Reals) -> list[float]:
     """Return sizes of replicas of which a node holds one less than it would if they were split."""
     values = np.unique(load[load > 0.0])
     if not len(values):
@@ -285,7 +283,7 @@ def _parts(ground: _Ground) -> Iterator[_Part]:
     """Yield sets of nodes: those that rules name, and in each every set of domains."""
     cluster, scope = ground.placed.cluster, ground.scope
     everywhere = np.ones(len(cluster.nodes), bool)
-    named: dict[bytes, tuple[str, NDArray[np.bool_]]] = {everywhere.tobytes(): ("", everywhere)}
+    named: dict[bytes, tuple[str, Flags]] = {everywhere.tobytes(): ("", everywhere)}
     for demands, mask in zip(scope.demands, scope.open, strict=True):
         texts = ", ".join(map(readable, demands.required(voters=False)))
         named.setdefault(mask.tobytes(), (texts, mask))
@@ -324,7 +322,7 @@ def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
                 yield _Part(f"{tier} {name}{', ' if text else ''}{text}", inside, tier)
 
 
-def _of_domains(ground: _Ground, tier: str, text: str, mask: NDArray[np.bool_]) -> Iterator[_Part]:
+def _of_domains(ground: _Ground, tier: str, text: str, mask: Flags) -> Iterator[_Part]:
     """Yield sets of the domains of a tier, within some nodes."""
     cluster = ground.placed.cluster
     topology = cluster.topology
@@ -338,10 +336,7 @@ def _of_domains(ground: _Ground, tier: str, text: str, mask: NDArray[np.bool_]) 
 
 
 def _some(
-    there: NDArray[np.int32],
-    cluster: Cluster,
-    domain: NDArray[np.int32],
-    receives: NDArray[np.bool_],
+    there: Ints32, cluster: Cluster, domain: Ints32, receives: Flags
 ) -> list[tuple[int, ...]]:
     """Return sets of domains: all there are of a few, else one, all but one, and the smallest."""
     one = there.tolist()
@@ -357,7 +352,7 @@ def _some(
     return sorted(found)
 
 
-def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
+def _forced(ground: _Ground, part: _Part) -> Reals:
     """Return how many replicas of a partition of each class have to stand in a part, (Q,)."""
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
@@ -390,7 +385,7 @@ def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
     return forced
 
 
-def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64]) -> Iterator[Need]:
+def _of_one_partition(ground: _Ground, part: _Part, forced: Reals) -> Iterator[Need]:
     """Nodes take only so many replicas of one partition, which asks for so many nodes."""
     scope, classes = ground.scope, ground.classes
     seen: set[tuple[float, int, bytes]] = set()
