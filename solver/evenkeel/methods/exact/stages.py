@@ -50,6 +50,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import Limit, Term
+from evenkeel.model.runtime.memoize import memoize
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -176,11 +177,12 @@ def _domain_name(cluster: Cluster, row: int, where: int) -> str:
 
 def _nodes_by_domain(cluster: Cluster, row: int) -> dict[int, list[int]]:
     domain = cluster.topology.domain_with_nodes[row]
-    return {
-        int(where): np.flatnonzero(domain == where).tolist()
-        for where in np.unique(domain)
-        if where >= 0
-    }
+
+    def gathered() -> dict[int, list[int]]:
+        inside = np.unique(domain[domain >= 0]).tolist()
+        return {where: np.flatnonzero(domain == where).tolist() for where in inside}
+
+    return memoize(cluster.topology, f"nodes by domain {row}", gathered)
 
 
 def _held(variables: Variables, members: Iterable[int], nodes: list[int]) -> Any:
@@ -978,8 +980,8 @@ def _hint(variables: Variables, hint: Placement) -> None:
     """Start from a placement."""
     variables.model.clear_hints()
     held: dict[tuple[int, int, bool], int] = {}
-    for k in np.flatnonzero(hint.node >= 0).tolist():
-        key = int(hint.owner[k]), int(hint.node[k]), bool(hint.role[k] == Role.VOTER)
+    votes = hint.role == int(Role.VOTER)
+    for key in zip(hint.owner.tolist(), hint.node.tolist(), votes.tolist(), strict=True):
         held[key] = held.get(key, 0) + 1
     led = hint.leader_node
     for p in range(len(variables.voters)):
@@ -994,6 +996,7 @@ def _hint(variables: Variables, hint: Placement) -> None:
 def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
     """Put an answer into the cluster's slots: a replica that stays keeps its slot."""
     placement, may_hold = variables.cluster.placement, variables.cluster.nodes.may_hold
+    stays = stuck(variables.cluster)
     node = np.full(len(placement.node), -1, np.int32)
     leader = np.full(len(placement), -1, np.int16)
     for p in range(len(placement)):
@@ -1007,7 +1010,7 @@ def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray
             free = []
             for k in slots.tolist():
                 n = int(placement.node[k])
-                if stuck(variables.cluster, k):
+                if stays[k]:
                     node[k] = n
                 elif left.get(n, 0) > 0:
                     node[k] = n

@@ -231,7 +231,8 @@ def add_variables(
     required = [(one.required(voters=False), one.required(voters=True)) for one in scope.demands]
     voters_open = [nodes_that_meet(cluster, of_voters) for _, of_voters in required]
     banned = {(int(p), int(n)) for p, n in cluster.forbidden}
-    led = has_leaders(cluster)
+    led, nodes = has_leaders(cluster), cluster.nodes
+    may_receive, may_hold = nodes.may_receive.tolist(), nodes.may_hold.tolist()
     for p in range(len(cluster.partitions)):
         reasons.look()
         q = int(scope.rule[p])
@@ -243,12 +244,12 @@ def add_variables(
             slots = standing.slots.get((p, int(kind)), 0)
             number = slots if slack.repairs else min(slots, wanted)
             found: dict[int, Any] = {}
-            for n in range(len(cluster.nodes)) if number else ():
+            for n in range(len(nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
                 # its replicas may exchange roles: none joins the node
-                most = number if cluster.nodes.may_receive[n] else min(number, standing.on(p, n))
+                most = number if may_receive[n] else min(number, standing.on(p, n))
                 barred = []
-                if not cluster.nodes.may_hold[n] and pinned == 0:
+                if not may_hold[n] and pinned == 0:
                     barred.append("nodes that may hold nothing")
                 elif most < number:
                     barred.append("nodes that accept nothing")
@@ -261,7 +262,7 @@ def add_variables(
                 if (p, n) in banned:
                     barred.append("forbidden")
                     most = 0
-                if not cluster.nodes.may_hold[n]:
+                if not may_hold[n]:
                     most = min(most, pinned)
                 most = max(most, pinned)
                 outstays = most < held and slack.stays[n]
@@ -272,7 +273,7 @@ def add_variables(
                 found[n] = model.new_int_var(pinned, top, "")
                 if outstays:
                     slack.broken.append(found[n])
-                if outstays and not cluster.nodes.may_hold[n]:
+                if outstays and not may_hold[n]:
                     leaving.append(found[n])
                 if barred and reasons.switches is not None:
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
@@ -317,7 +318,7 @@ def _keep_alive(variables: Variables) -> None:
     cluster, placement = variables.cluster, variables.cluster.placement
     lives = cluster.nodes.serves
     holds = lives | cluster.nodes.may_hold
-    counted = [k for k in range(len(placement.node)) if not stuck(cluster, k)]
+    counted = ~stuck(cluster)
     owner, node = placement.owner[counted], placement.node[counted]
     for mask in (lives, holds):
         had = np.bincount(owner[np.append(mask, False)[node]], minlength=len(placement))
@@ -412,18 +413,20 @@ class _Standing:
         pinned: dict[tuple[int, int, int], int] = {}
         slots: dict[tuple[int, int], int] = {}
         placed: dict[int, int] = {}
-        for k in range(len(placement.node)):
-            kind = Role.VOTER if placement.role[k] == Role.VOTER else Role.NON_VOTER
-            row = int(placement.owner[k]), int(kind)
-            if stuck(cluster, k):
-                continue
+        voter, other = int(Role.VOTER), int(Role.NON_VOTER)
+        counted = np.flatnonzero(~stuck(cluster)).tolist()
+        owner, node = placement.owner.tolist(), placement.node.tolist()
+        votes = (placement.role == voter).tolist()
+        is_pinned = ((placement.flags & Flag.PINNED) != 0).tolist()
+        for k in counted:
+            row = owner[k], voter if votes[k] else other
             slots[row] = slots.get(row, 0) + 1
-            if placement.node[k] < 0:
+            if node[k] < 0:
                 continue
-            key = row[0], int(placement.node[k]), row[1]
+            key = row[0], node[k], row[1]
             held[key] = held.get(key, 0) + 1
             placed[row[0]] = placed.get(row[0], 0) + 1
-            if placement.flags[k] & Flag.PINNED:
+            if is_pinned[k]:
                 pinned[key] = pinned.get(key, 0) + 1
         return cls(held, pinned, slots, placed)
 
@@ -440,11 +443,12 @@ class _Standing:
         return self.held.get(key, 0), self.pinned.get(key, 0)
 
 
-def stuck(cluster: Cluster, k: int) -> bool:
-    """Return whether a replica is pinned to a node that may hold nothing: it stays, uncounted."""
-    n = cluster.placement.node[k]
-    pinned = bool(cluster.placement.flags[k] & Flag.PINNED)
-    return n >= 0 and pinned and not cluster.nodes.may_hold[n]
+def stuck(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the replicas pinned to nodes that may hold nothing, (K,): they stay, uncounted."""
+    placement = cluster.placement
+    pinned = (placement.flags & Flag.PINNED) != 0
+    found: NDArray[np.bool_] = pinned & ~np.append(cluster.nodes.may_hold, True)[placement.node]
+    return found
 
 
 def class_names(cluster: Cluster) -> NDArray[np.object_]:

@@ -316,17 +316,7 @@ def refine_small(run: SearchRun) -> bool:
         Refining,
     )
 
-    before, stands = run.work, _led_at_last(run.placement, cluster)
-    was = audit(cluster, stands)
-    harmed = bool(regressions(cluster, stands, was))
-
-    def is_sound(refined: Placement) -> bool:
-        placement = _led_at_last(refined, cluster)
-        found = audit(cluster, placement)
-        if any(n > was.counts[kind] for kind, n in found.counts.items()):
-            return False
-        return harmed or not regressions(cluster, placement, found)
-
+    before = run.work
     steps, patience = UNLIMITED, UNLIMITED
     if not run.has_limit:
         steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
@@ -343,7 +333,8 @@ def refine_small(run: SearchRun) -> bool:
     better, dropped = in_their_slots(
         cluster.placement, refining.best.node, refining.best.leader, run.dropped
     )
-    if not is_sound(better) or exceeded(cluster, better, request.limits):
+    stands = run.placement
+    if not _is_sound(cluster, stands, better) or exceeded(cluster, better, request.limits):
         return False
     height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
     run.dropped = dropped
@@ -353,6 +344,17 @@ def refine_small(run: SearchRun) -> bool:
         run.restart_from(*stood[:2])
         return False
     return True
+
+
+def _is_sound(cluster: Cluster, stands: Placement, refined: Placement) -> bool:
+    """Return whether a refined placement breaks no more than what stands, nor what came."""
+    was, now = _led_at_last(stands, cluster), _led_at_last(refined, cluster)
+    if np.array_equal(was.node, now.node) and np.array_equal(was.leader, now.leader):
+        return True
+    before, after = audit(cluster, was), audit(cluster, now)
+    if any(n > before.counts[kind] for kind, n in after.counts.items()):
+        return False
+    return bool(regressions(cluster, was, before)) or not regressions(cluster, now, after)
 
 
 def _forced(run: SearchRun) -> NDArray[np.bool_]:

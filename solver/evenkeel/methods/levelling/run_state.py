@@ -104,9 +104,8 @@ class SearchRun:
         """Report progress to the caller; return whether to go on."""
         watch = self.request.watch
         self.work = work
-        self.stop = watch.stop(
-            Progress(stage, work, watch.seconds, self.moves, max(0.0, level - 1.0))
-        )
+        moves = 0 if watch.callback is None else self.moves
+        self.stop = watch.stop(Progress(stage, work, watch.seconds, moves, max(0.0, level - 1.0)))
         return self.stop is None
 
     def look(self, stage: str) -> bool:
