@@ -851,6 +851,14 @@ def test_zones_hold_for_the_tables_that_requests_name(public, name, files, moves
     assert {(one.partition, one.source, one.target) for one in result.moves} == moves
 
 
+def test_the_schema_of_a_request_is_no_database(public):
+    session = public("cockroach/zones-and-ranges-in-one-session").path("trimmed.txt").read_text()
+    cluster = ek.read(session.replace("FROM TABLE ", "FROM TABLE public.").encode())
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    moves = {(one.partition, one.source, one.target) for one in result.moves}
+    assert moves == {("38", "1", "2"), ("38", "5", "6")}
+
+
 def test_a_prompt_in_brackets_begins_no_json(public):
     cluster = ek.read(
         *map(public("cockroach/prompt-in-brackets").path, ("nodes.txt", "ranges.txt"))

@@ -163,7 +163,7 @@ def _of_headers(
 def _asked_for(text: str) -> dict[str, str]:
     """Return the database, table and index whose ranges the last statement shows.
 
-    The database of a table is that of the statement, or else of the prompt.
+    The database of a table is that of the statement, or else of the prompt; ``public`` is a schema.
 
     >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
     'by_city'
@@ -176,7 +176,7 @@ def _asked_for(text: str) -> dict[str, str]:
     *above, table = target_in(last["name"])
     if last["kind"].upper() == "DATABASE":
         return {"database_name": table}
-    above = above or PROMPT.findall(text, 0, last.start())[-1:]
+    above = [one for one in above if one != "public"] or PROMPT.findall(text, 0, last.start())[-1:]
     found = {"table_name": table} | dict(zip(("database_name", "schema_name"), above, strict=False))
     return found | ({"index_name": target_in(last["index"])[0]} if last["index"] else {})
 
