@@ -1,1 +1,1 @@
-"""What the system rabbitmq reads and writes."""
+"""What the system nats reads and writes."""
