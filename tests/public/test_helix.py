@@ -69,6 +69,7 @@ def test_an_ideal_state_in_full_auto_places_nothing(public):
     assert (answer.code, answer.json["status"], answer.json["moves"]) == (0, "optimal", 16)
     assert "no instance in the ideal state of TestDB0: its replicas count as placed" in answer.text
     assert "replicas count as where ideal states have them" not in answer.text
+    assert "FULL_AUTO of TestDB0: it is written in SEMI_AUTO" in answer.text
     (record,) = json.loads(case.written("placed.json"))
     assert sorted(held(record).values()) == [3, 3, 3, 3, 4]
 

@@ -399,6 +399,10 @@ RECONFIGURED = (
     "another number of replicas in the configuration of {} than in its ideal state: that of the "
     "configuration counts, as in a rebalance of Pinot"
 )
+AUTOMATIC = (
+    "FULL_AUTO of {}: it is written in SEMI_AUTO, in which Helix places it no more by itself, also "
+    "where instances fail"
+)
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
 EMPTY: dict[str, str] = {}
@@ -523,6 +527,8 @@ def _resource(
         for node, state in zip(row.nodes, row.states, strict=False)
     ):
         records.notes.add(NOT_SHOWN, record.id)
+    if mode_of(found) == "full_auto":
+        records.notes.add(AUTOMATIC, record.id)
     tag = found.text("INSTANCE_GROUP_TAG")
     most = -1 if custom else whole(faults, found, "MAX_PARTITIONS_PER_INSTANCE", -1)
     servers = None
