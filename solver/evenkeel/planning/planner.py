@@ -2,7 +2,7 @@
 
 Copies of a partition that come one after another are an open shop (Gonzalez and Sahni 1976) with
 the nodes: their order is not given. So all is scheduled once as if every order were safe; then
-each partition takes the order that this found, or the next to it that its rules admit.
+each partition takes the order that this found if its rules admit that.
 """
 
 from collections.abc import Collection
@@ -592,7 +592,7 @@ def _free(schedule: Schedule) -> Ints32:
 def _reordered(schedule: Schedule, free: Ints32, begins: Reals) -> Actions:
     """Return actions in which slots of free partitions change in the order of their start times.
 
-    Where rules do not admit that it is the next to it that they do, if leaders move as often.
+    Partitions keep their order where rules do not admit that, or leaders move more often.
     """
     actions, cluster = schedule.actions, schedule.cluster
     transitions = schedule.transitions.take(
@@ -600,8 +600,8 @@ def _reordered(schedule: Schedule, free: Ints32, begins: Reals) -> Actions:
     )
     safety = Safety(cluster, transitions, schedule.protocol)
     orders, order = partition_orders(safety), _slots_by_begin(transitions, actions, begins)
-    order, none = safety.orders(order, orders.current, safety.begun)
-    orders = replace(orders, order=order, disorderly=none)
+    disorderly = safety.disorderly(order, orders.current, safety.begun)
+    orders = replace(orders, order=order, disorderly=disorderly)
     made = actions_in_order(safety, schedule.throttle.at_once, orders)
     worse = np.isin(made.partition, made.partition[made.blocked])
     counts = [np.bincount(one.partition, minlength=len(schedule.target)) for one in (actions, made)]

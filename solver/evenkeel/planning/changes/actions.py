@@ -25,8 +25,7 @@ class PartitionOrder:
 
     moves: Flags  # (A, R) slots that change
     order: Rows  # (A, R) slots, those that change first, in the order in which they do
-    # (A,) rows of which none of the orders that were tried keeps the rules
-    disorderly: Flags
+    disorderly: Flags  # (A,) rows of which that order breaks a rule
     front: Ints64  # (A,) slot to which leadership is handed before anything else
     current: Ints64  # (A,) slot that leads after that
 
@@ -67,7 +66,8 @@ def partition_orders(safety: Safety, unfit: Flags | None = None) -> PartitionOrd
     turn[after_leader] = NEXT_LEADER
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    return PartitionOrder(moves, *safety.orders(order, current, safety.urgent), front, current)
+    disorderly = safety.disorderly(order, current, safety.urgent)
+    return PartitionOrder(moves, order, disorderly, front, current)
 
 
 def _interim_costs(safety: Safety, votes: Flags) -> Ints64:
@@ -159,7 +159,7 @@ class Actions(Columns):
     next_leader: Ints32
     next_leader_node: Ints32
     change: Ints32  # (M,) actions with the same number happen at once
-    blocked: Flags  # (M,) whether rules admit it in no order that was tried
+    blocked: Flags  # (M,) whether rules do not admit it in this order
     recovers: Flags  # (M,) whether all that does not waits for it
     left: Reals  # (M,) share of its copy that has not arrived yet
     flying: Flags  # (M,) whether its copy is under way as the plan begins

@@ -186,6 +186,7 @@ class Partition:
         """Note which slots change, and where the last leader is to be."""
         safety, row = self.safety, self.row
         self.moves = [s for s in self.slots if self.before[s] != self.after[s]]
+        self.moves.sort(key=lambda s: self.live[self.before[s]])  # of equal ways what repairs first
         first = safety.urgent if self.urged else safety.begun
         self.begun = {s for s in self.moves if first[row, s]}
         here = safety.transitions.recasts[row].any()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,13 +161,6 @@ def _inside_test(mask: Flags, term: Term) -> Test:
     return keeps
 
 
-ORDERS = 120
-"""Orders that are tried where the usual one breaks a rule: all of five replicas."""
-
-TRIED = 20_000
-"""Orders that are tried in one go."""
-
-
 class Safety:
     """Judges sets of replicas that a partition has between its ends."""
 
@@ -186,55 +178,19 @@ class Safety:
         """
         return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
-    def orders(self, order: Rows, current: Ints64, first: Flags) -> tuple[Rows, Flags]:
-        """Return an order of slots per row that keeps every rule, (A, R), where there is one.
+    def disorderly(self, order: Rows, current: Ints64, first: Flags) -> Flags:
+        """Return the rows, (A,), of which slots that change in an ``order (A, R)`` break a rule.
 
-        In it the slot that leads in the end changes before the ``current`` one does, and those that
-        are to be ``first (A, R)`` before all others. The other array says for which rows there is
-        none: they change at once, or not at all. ``order`` comes in with the slots that change
-        first, in the usual order.
+        They do also where the slot that leads in the end changes after the ``current`` one, or one
+        that is to be ``first (A, R)`` after others.
         """
         count = self.transitions.moves.sum(1)
-        failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
-        held = self._order_holds(failing, order, count)
-        held &= self._fits(order[failing], current[failing], first[failing], failing)
-        failing = failing[~held]
-        order = order.copy()
-        most = int(count[failing].max(initial=0))
-        ways = np.array(list(islice(permutations(range(most)), ORDERS)), np.intp)
-        size = max(TRIED // max(len(ways), 1), 1)
-        left = [np.zeros(0, np.intp)]
-        for begin in range(0, len(failing), size):
-            rows = failing[begin : begin + size]
-            chosen, found = self._way(rows, order, ways, current, first)
-            order[rows] = chosen
-            left.append(rows[~found])
-        failing = np.concatenate(left)
-        without = np.zeros(len(count), bool)
-        without[failing] = True
-        return order, without
-
-    def _way(
-        self, rows: Rows, order: Rows, ways: Rows, current: Ints64, first: Flags
-    ) -> tuple[Rows, Flags]:
-        """Return for some rows the first way through their slots that keeps every rule, if any."""
-        count = self.transitions.moves[rows].sum(1)
-        most = ways.shape[1]
-        tried = np.repeat(order[rows][:, None], len(ways), axis=1)
-        tried[:, :, :most] = order[rows][:, ways]
-        # a way that moves slots beyond those of a row is for longer rows
-        inside = np.arange(most) < count[:, None, None]
-        admitted = ((ways < count[:, None, None]) == inside).all(2)
-        row, way = np.nonzero(admitted)
-        some, at = tried[row, way], rows[row]
-        fits = np.flatnonzero(self._fits(some, current[at], first[at], at))
-        row, way, some, at = row[fits], way[fits], some[fits], at[fits]
-        admitted[:] = False
-        admitted[row, way] = self._order_holds(at, some, count[row], given=True)
-        found = admitted.any(1)
-        best = np.where(found, np.argmax(admitted, axis=1), 0)
-        chosen = tried[np.arange(len(rows)), best]
-        return np.where(found[:, None], chosen, order[rows]), found
+        some = np.flatnonzero(count > (1 if self.protocol.joint else 0))
+        held = self._order_holds(some, order[some], count[some])
+        held &= self._fits(order[some], current[some], first[some], some)
+        found = np.zeros(len(count), bool)
+        found[some[~held]] = True
+        return found
 
     def admits_learners(self, rows: Rows, before: Ints32, after: Ints32, role: Roles) -> Flags:
         """Whether rows keep their rules while all that moves is copied beside the old; (n,)."""
@@ -261,10 +217,8 @@ class Safety:
         more = self.transitions.after[rows, slot][:, None]
         return np.hstack([node, more]), np.hstack([role, role[lines, slot][:, None]])
 
-    def _order_holds(self, rows: Rows, order: Rows, count: Ints64, given: bool = False) -> Flags:
+    def _order_holds(self, rows: Rows, order: Rows, count: Ints64) -> Flags:
         """Whether every state of an order keeps the rules."""
-        if not given:
-            order, count = order[rows], count[rows]
         transitions = self.transitions
         held = np.ones(len(rows), bool)
         node, role = transitions.before[rows].copy(), transitions.role[rows]
