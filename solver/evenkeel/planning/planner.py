@@ -340,8 +340,6 @@ def _ordered(schedule: Schedule, flights: Flights | None, *, trades: bool) -> Sc
         # what finds no room at once may find it one by one
         safety = Safety(schedule.cluster, schedule.transitions, schedule.protocol)
         schedule = schedule.again(apart(safety, schedule.actions, schedule.stuck))
-    if schedule.actions.recovers.any() and len(schedule.stuck):
-        schedule = _unbarred(schedule)
     if len(schedule.stuck):
         schedule = _unstuck(schedule, trades=trades)
     return schedule
@@ -390,17 +388,6 @@ def _otherwise(schedule: Schedule, flights: Flights | None) -> Schedule:
         schedule = schedule.again(_actions_anew(schedule, flights, unfit, full))
         best = min(best, schedule, key=lambda one: one.left)
     return best
-
-
-def _unbarred(schedule: Schedule) -> Schedule:
-    """Return a schedule in which nothing waits for repairs that found no room by themselves."""
-    actions, lacks = schedule.actions, schedule.timetable.lacks
-    stuck = np.isnan(schedule.timetable.start)
-    # what waits for other repairs may go on once nothing waits for those
-    for name, base, _ in schedule.resources.kinds:
-        if name == RECOVERY:
-            stuck &= (lacks < base) | (lacks > base + 1)
-    return schedule.again(replace(actions, recovers=actions.recovers & ~stuck[actions.change]))
 
 
 def _unstuck(schedule: Schedule, *, trades: bool) -> Schedule:
