@@ -56,7 +56,7 @@ from evenkeel.planning.observed import (
     settled,
 )
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.schedule import RECOVERY, Schedule, Slack, begun, repairs
+from evenkeel.planning.schedule import RECOVERY, Schedule, begun, repairs
 from evenkeel.planning.search import FEW, circles, halfway, searched, staged
 from evenkeel.planning.steps import Blocked, Steps
 from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
@@ -551,13 +551,11 @@ def interleaved(schedule: Schedule) -> Schedule:
     free = _free(schedule)
     if len(free) == 0:
         return schedule
-    loose = schedule.again(schedule.actions, slack=Slack(free, np.zeros(0)))
+    loose = schedule.again(schedule.actions, loose=free)
     if len(loose.stuck) or loose.worth >= schedule.worth:
         return schedule
-    start = loose.timetable.start
-    actions = _reordered(schedule, free, start[schedule.actions.change])
-    slack = Slack(free[:0], _by_turn(schedule.actions, start, actions))
-    found = schedule.again(actions, slack=slack)
+    begins = loose.timetable.start[schedule.actions.change]
+    found = schedule.again(_reordered(schedule, free, begins))
     return schedule if len(found.stuck) or found.worth >= schedule.worth else found
 
 
@@ -607,20 +605,6 @@ def _slots_by_begin(transitions: TransitionTable, actions: Actions, begins: Real
     return np.argsort(
         np.where(transitions.moves, when[transitions.replica], np.inf), axis=1, kind="stable"
     )
-
-
-def _by_turn(actions: Actions, start: Reals, other: Actions) -> Reals:
-    """Return when changes of other actions begin if the k-th of a partition does as before, (C,).
-
-    None where a partition has more of them, or less.
-    """
-
-    def of_change(one: Actions) -> Ints32:
-        return one.partition[np.flatnonzero(np.diff(one.change, prepend=-1))]
-
-    before = of_change(actions)
-    order = np.lexsort((start, before))
-    return start[order] if np.array_equal(before, of_change(other)) else np.zeros(0)
 
 
 def resumed_plan(

@@ -18,7 +18,6 @@ from evenkeel.planning.list_scheduler import (
     Timetable,
     chained,
     list_schedule,
-    rank_in,
 )
 from evenkeel.planning.resources import (
     Copies,
@@ -320,33 +319,22 @@ def split_in_two(actions: Actions, protocol: Protocol) -> Flags:
     return np.asarray(split)
 
 
-@dataclass(frozen=True, eq=False)
-class Slack:
-    """What a schedule is free to do otherwise."""
+def _loosened(resources: Resources, actions: Actions, previous: Ints32, loose: Ints32) -> Ints32:
+    """Return the change before each, of ``loose`` partitions only where it hands over the lead.
 
-    # partitions of which one change may come before another, whatever their numbers are
-    loose: Ints32
-    # (C,) what begins earlier here goes first, whatever its rank; none for the order of ranks
-    begins: Reals
-
-    def given(
-        self, resources: Resources, actions: Actions, previous: Ints32, by_rank: Ints32
-    ) -> tuple[Ints32, Ints32]:
-        """Return the change before each, and changes by rank; loose ones share their partition."""
-        first = np.flatnonzero(np.diff(actions.change, prepend=-1))
-        own = np.searchsorted(self.loose, actions.partition[first])
-        loose = np.flatnonzero(np.isin(actions.partition[first], self.loose))
-        if len(loose):
-            base = resources.add("partition", np.ones(len(self.loose)))
-            resources.borrow(base + own[loose], loose, np.ones(len(loose)))
-            previous = previous.copy()
-            previous[loose] = -1
-            next_leader, led = _handed_over(actions)
-            inside = np.isin(actions.partition[next_leader], self.loose)
-            previous[actions.change[led[inside]]] = actions.change[next_leader[inside]]
-        if len(self.begins):
-            by_rank = np.lexsort((rank_in(by_rank), self.begins)).astype(np.int32)
-        return previous, by_rank
+    One change of such a partition comes after another, in whatever order.
+    """
+    first = np.flatnonzero(np.diff(actions.change, prepend=-1))
+    free = np.flatnonzero(np.isin(actions.partition[first], loose))
+    base = resources.add("partition", np.ones(len(loose)))
+    own = np.searchsorted(loose, actions.partition[first[free]])
+    resources.borrow(base + own, free, np.ones(len(free)))
+    previous = previous.copy()
+    previous[free] = -1
+    next_leader, led = _handed_over(actions)
+    inside = np.isin(actions.partition[next_leader], loose)
+    previous[actions.change[led[inside]]] = actions.change[next_leader[inside]]
+    return previous
 
 
 def _handed_over(actions: Actions) -> tuple[Rows, Rows]:
@@ -388,12 +376,13 @@ class Schedule:
         throttle: Throttle,
         protocol: Protocol,
         in_turn: Sequence[int] = (),
-        slack: Slack | None = None,
+        loose: Ints32 | None = None,
     ) -> "Schedule":
         """Charge actions for what they take, and start each as early as there is room.
 
         The changes ``in_turn`` come after all others, one after another; not after those of
-        partitions that rules block, which may never come.
+        partitions that rules block, which may never come. Those of ``loose`` partitions come in any
+        order.
         """
         count = int(actions.change.max(initial=-1)) + 1
         split = split_in_two(actions, protocol)
@@ -415,8 +404,8 @@ class Schedule:
         chain = chained(actions, count)
         by_rank, rank = ranks(cluster, actions, copies, shifts, throttle, chain)
         del shifts
-        if slack is not None:
-            chain, by_rank = slack.given(resources, actions, chain, by_rank)
+        if loose is not None:
+            chain = _loosened(resources, actions, chain, loose)
         turn = np.array(in_turn, np.int32)
         in_order = np.append(by_rank[~np.isin(by_rank, turn)], turn)
         previous, held_back = tied(cluster, target, actions, in_order, chain)
@@ -435,12 +424,12 @@ class Schedule:
         )  # fmt: skip
 
     def again(
-        self, actions: Actions, in_turn: Sequence[int] = (), slack: Slack | None = None
+        self, actions: Actions, in_turn: Sequence[int] = (), loose: Ints32 | None = None
     ) -> "Schedule":
         """Return the schedule of other actions."""
         return Schedule.of(
             self.cluster, self.target, self.transitions, actions, self.throttle, self.protocol,
-            in_turn, slack,
+            in_turn, loose,
         )  # fmt: skip
 
     @property
