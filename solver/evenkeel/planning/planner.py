@@ -2,7 +2,7 @@
 
 Copies of a partition that come one after another are an open shop (Gonzalez and Sahni 1976) with
 the nodes: their order is not given. So all is scheduled once as if every order were safe; then
-each partition takes the order that this found if its rules admit that.
+each partition takes the order that this found, or the next to it that its rules admit.
 """
 
 from collections.abc import Collection
@@ -19,13 +19,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.changes.actions import (
-    Action,
-    Actions,
-    actions_in_order,
-    apart,
-    partition_orders,
-)
+from evenkeel.planning.changes.actions import Action, Actions, apart
 from evenkeel.planning.changes.paths import actions_of, as_led, rematched
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.targets import (
@@ -577,17 +571,17 @@ def _free(schedule: Schedule) -> Ints32:
 def _reordered(schedule: Schedule, free: Ints32, begins: Reals) -> Actions:
     """Return actions in which slots of free partitions change in the order of their start times.
 
-    Partitions keep their order where rules do not admit that, or leaders move more often.
+    Where rules do not admit that it is the next to it that they do, if leaders move as often.
     """
     actions, cluster = schedule.actions, schedule.cluster
     transitions = schedule.transitions.take(
         np.flatnonzero(np.isin(schedule.transitions.partition, free))
     )
-    safety = Safety(cluster, transitions, schedule.protocol)
-    orders, order = partition_orders(safety), _slots_by_begin(transitions, actions, begins)
-    disorderly = safety.disorderly(order, orders.current, safety.begun)
-    orders = replace(orders, order=order, disorderly=disorderly)
-    made = actions_in_order(safety, schedule.throttle.at_once, orders)
+    order = _slots_by_begin(transitions, actions, begins)
+    made = actions_of(
+        cluster, transitions, schedule.protocol, schedule.throttle.at_once,
+        order=order, detours=False,
+    )  # fmt: skip
     worse = np.isin(made.partition, made.partition[made.blocked])
     counts = [np.bincount(one.partition, minlength=len(schedule.target)) for one in (actions, made)]
     worse |= (counts[0] != counts[1])[made.partition]

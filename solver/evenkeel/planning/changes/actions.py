@@ -30,8 +30,13 @@ class PartitionOrder:
     current: Ints64  # (A,) slot that leads after that
 
 
-def partition_orders(safety: Safety, unfit: Flags | None = None) -> PartitionOrder:
-    """Order the changes of every partition; who is ``unfit (K,)`` does not lead in between."""
+def partition_orders(
+    safety: Safety, unfit: Flags | None = None, order: Rows | None = None
+) -> PartitionOrder:
+    """Order the changes of every partition; who is ``unfit (K,)`` does not lead in between.
+
+    Slots change in an ``order (A, R)``, the usual one by default.
+    """
     transitions, live = safety.transitions, safety.live
     before, moves = transitions.before, transitions.moves
     led_live = (transitions.led >= 0) & live[at_slot(before, transitions.led)]
@@ -65,7 +70,7 @@ def partition_orders(safety: Safety, unfit: Flags | None = None) -> PartitionOrd
     after_leader = transitions.recasts & leader_before_roles(transitions, moves, current)[:, None]
     turn[after_leader] = NEXT_LEADER
     turn[~moves] = NEVER
-    order = np.argsort(turn, axis=1, kind="stable")
+    order = np.argsort(turn, axis=1, kind="stable") if order is None else order
     disorderly = safety.disorderly(order, current, safety.urgent)
     return PartitionOrder(moves, order, disorderly, front, current)
 

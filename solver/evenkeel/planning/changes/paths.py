@@ -39,11 +39,13 @@ def actions_of(
     unfit: Flags | None = None,
     full: Collection[tuple[int, int]] = (),
     *,
+    order: Rows | None = None,
     detours: bool = True,
     urged: bool = False,
 ) -> Actions:
     """Return the actions of every partition; ``at_once`` copies of it may be under way together.
 
+    Slots change in an ``order (A, R)``, the usual one by default, or in one that keeps the rules.
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
     Nor does a replica lead in between that no election makes the leader.
@@ -51,7 +53,8 @@ def actions_of(
     if len(where := electable(cluster)):
         unfit = (where != ANYWHERE) | (False if unfit is None else unfit)
     safety = Safety(cluster, transitions, protocol)
-    actions = actions_in_order(safety, at_once, partition_orders(safety, unfit))
+    orders = partition_orders(safety, unfit, order)
+    actions = actions_in_order(safety, at_once, orders)
     if not actions.blocked.any():
         return actions
     blocked = np.isin(transitions.partition, actions.partition[actions.blocked]) & ~never(
@@ -59,7 +62,8 @@ def actions_of(
     )
     found: dict[int, list[Edge]] = {}
     for row in np.flatnonzero(blocked).tolist():
-        partition = Partition(safety, row, at_once, unfit, full, urged=urged)
+        turn = np.argsort(orders.order[row]).tolist()
+        partition = Partition(safety, row, at_once, unfit, full, turn, urged=urged)
         way = partition.way()
         if way is None and detours:
             way = partition.way(partition.thirds())
@@ -153,7 +157,10 @@ Asked = tuple[Replicas, int]
 
 
 class Partition:
-    """The states of one partition, a row of the ends of a ``safety``."""
+    """The states of one partition, a row of the ends of a ``safety``.
+
+    Its slots change in ``turn``, their places by slot, where rules and cost admit that.
+    """
 
     def __init__(
         self,
@@ -162,12 +169,13 @@ class Partition:
         at_once: float,
         unfit: Flags | None = None,
         full: Collection[tuple[int, int]] = (),
+        turn: Sequence[int] = (),
         *,
         urged: bool = False,
     ) -> None:
         transitions = safety.transitions
         self.safety, self.row, self.at_once, self.full = safety, row, at_once, full
-        self.urged = urged
+        self.turn, self.urged = turn or range(transitions.replica.shape[1]), urged
         self.slots = [s for s, k in enumerate(transitions.replica[row].tolist()) if k >= 0]
         count = len(self.slots)
         self.before: list[int] = transitions.before[row, :count].tolist()
@@ -186,7 +194,7 @@ class Partition:
         """Note which slots change, and where the last leader is to be."""
         safety, row = self.safety, self.row
         self.moves = [s for s in self.slots if self.before[s] != self.after[s]]
-        self.moves.sort(key=lambda s: self.live[self.before[s]])  # of equal ways what repairs first
+        self.moves.sort(key=self.turn.__getitem__)  # of equal ways the one closest to that order
         first = safety.urgent if self.urged else safety.begun
         self.begun = {s for s in self.moves if first[row, s]}
         here = safety.transitions.recasts[row].any()
