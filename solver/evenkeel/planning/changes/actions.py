@@ -25,7 +25,7 @@ class PartitionOrder:
 
     moves: Flags  # (A, R) slots that change
     order: Rows  # (A, R) slots, those that change first, in the order in which they do
-    disorderly: Flags  # (A,) rows of which that order breaks a rule
+    disorderly: Flags  # (A,) rows of which that order breaks a rule, and so do those next to it
     front: Ints64  # (A,) slot to which leadership is handed before anything else
     current: Ints64  # (A,) slot that leads after that
 
@@ -71,8 +71,7 @@ def partition_orders(
     turn[after_leader] = NEXT_LEADER
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable") if order is None else order
-    disorderly = safety.disorderly(order, current, safety.urgent)
-    return PartitionOrder(moves, order, disorderly, front, current)
+    return PartitionOrder(moves, *safety.orders(order, current, safety.urgent), front, current)
 
 
 def _interim_costs(safety: Safety, votes: Flags) -> Ints64:

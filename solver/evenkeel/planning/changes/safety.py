@@ -178,19 +178,36 @@ class Safety:
         """
         return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
-    def disorderly(self, order: Rows, current: Ints64, first: Flags) -> Flags:
-        """Return the rows, (A,), of which slots that change in an ``order (A, R)`` break a rule.
+    def orders(self, given: Rows, current: Ints64, first: Flags) -> tuple[Rows, Flags]:
+        """Return an order of slots per row that keeps every rule, (A, R), close to a given one.
 
-        They do also where the slot that leads in the end changes after the ``current`` one, or one
-        that is to be ``first (A, R)`` after others.
+        In it the slot that leads in the end changes before the ``current`` one does, and those that
+        are to be ``first (A, R)`` before all others. At each turn the first slot of those left goes
+        that can; the other array says for which rows this finds no order.
         """
-        count = self.transitions.moves.sum(1)
-        some = np.flatnonzero(count > (1 if self.protocol.joint else 0))
-        held = self._order_holds(some, order[some], count[some])
-        held &= self._fits(order[some], current[some], first[some], some)
-        found = np.zeros(len(count), bool)
-        found[some[~held]] = True
-        return found
+        transitions, order = self.transitions, given.copy()
+        count = transitions.moves.sum(1)
+        rows = np.flatnonzero(count > (1 if self.protocol.joint else 0))
+        node, role = transitions.before[rows], transitions.role[rows]
+        without = np.zeros(len(count), bool)
+        most = int(count[rows].max(initial=0))
+        for turn in range(most):
+            left = np.flatnonzero(~without[rows] & (turn < count[rows]))
+            for place in range(turn, most):
+                some = left[place < count[rows[left]]]
+                at = rows[some]
+                slot, last = order[at, place], count[at] == turn + 1
+                held, there, then = self._changed(at, node[some], role[some], slot, last)
+                some, at = some[held], at[held]
+                node[some], role[some] = there[held], then[held]
+                order[at, turn + 1 : place + 1] = order[at, turn:place]
+                order[at, turn] = slot[held]
+                left = np.setdiff1d(left, some, assume_unique=True)
+                if len(left) == 0:
+                    break
+            without[rows[left]] = True
+        without[rows] |= ~self._fits(order[rows], current[rows], first[rows], rows)
+        return np.where(without[:, None], given, order), without
 
     def admits_learners(self, rows: Rows, before: Ints32, after: Ints32, role: Roles) -> Flags:
         """Whether rows keep their rules while all that moves is copied beside the old; (n,)."""
@@ -217,29 +234,29 @@ class Safety:
         more = self.transitions.after[rows, slot][:, None]
         return np.hstack([node, more]), np.hstack([role, role[lines, slot][:, None]])
 
-    def _order_holds(self, rows: Rows, order: Rows, count: Ints64) -> Flags:
-        """Whether every state of an order keeps the rules."""
-        transitions = self.transitions
-        held = np.ones(len(rows), bool)
-        node, role = transitions.before[rows].copy(), transitions.role[rows]
-        for stage in range(int(count.max(initial=0))):
-            slot = order[:, stage]
-            recast = np.flatnonzero((stage < count) & transitions.recasts[rows, slot])
-            if len(recast) and not self.protocol.joint:
-                held[recast] &= self._one_by_one(rows[recast], node[recast], role[recast])
-            role[recast] = transitions.becomes[rows[recast]]
-            if not self.protocol.joint:
-                old, new = transitions.before[rows, slot], transitions.after[rows, slot]
-                both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
-                both &= role[np.arange(len(rows)), slot] == Role.VOTER
-                lines = np.flatnonzero(both)
-                joined = self._joined(rows[lines], node[lines], role[lines], slot[lines])
-                held[lines] &= self.keeps(rows[lines], *joined, slot[lines])
-            lines = np.flatnonzero(stage < count)
-            node[lines, slot[lines]] = transitions.after[rows[lines], slot[lines]]
-            lines = np.flatnonzero(stage < count - 1)
-            held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
-        return held
+    def _changed(
+        self, rows: Rows, node: Ints32, role: Roles, slot: Ints64, last: Flags
+    ) -> tuple[Flags, Ints32, Roles]:
+        """Whether rows keep the rules as a slot changes, and what they have then; (n,), (n, R).
+
+        Those that have changed all their slots, the ``last (n,)``, are as the target has them.
+        """
+        transitions, lines = self.transitions, np.arange(len(rows))
+        old, new = transitions.before[rows, slot], transitions.after[rows, slot]
+        recast = transitions.recasts[rows, slot]
+        then = np.where(recast[:, None], transitions.becomes[rows], role)
+        there, held = node.copy(), np.ones(len(rows), bool)
+        there[lines, slot] = new
+        if not self.protocol.joint:
+            some = np.flatnonzero(recast)
+            held[some] = self._one_by_one(rows[some], node[some], role[some])
+            serve_twice = (old != new) & (old >= 0) & (new >= 0)
+            some = np.flatnonzero(serve_twice & (then[lines, slot] == Role.VOTER))
+            joined = self._joined(rows[some], node[some], then[some], slot[some])
+            held[some] &= self.keeps(rows[some], *joined, slot[some])
+        some = np.flatnonzero(~last)
+        held[some] &= self.keeps(rows[some], there[some], then[some])
+        return held, there, then
 
     def _one_by_one(self, rows: Rows, node: Ints32, role: Roles) -> Flags:
         """Whether every state keeps the rules as roles change, voters being made first."""
