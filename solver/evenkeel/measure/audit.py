@@ -27,10 +27,10 @@ from evenkeel.measure.binding import (
     read_from,
 )
 from evenkeel.measure.loads import has_leaders
-from evenkeel.measure.rows import at_node, replicas_of, stands
+from evenkeel.measure.rows import at_node, pinned, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
 from evenkeel.model.rules import REQUIREMENTS, Rule
 from evenkeel.model.runtime.heartbeat import beat
@@ -387,8 +387,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
             "forbidden", np.ones(int(hit.sum())), partition=partition[hit], node=node[hit]
         )
     if before.flags.any():
-        pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
-        owner, node = before.owner[pinned], before.node[pinned]
+        owner, node = pinned(before)
         left = ~stands(placement, owner, node)
         found += violations(
             "pinned", np.ones(int(left.sum())), partition=owner[left], node=node[left]

@@ -65,6 +65,11 @@ class Scope:
             for key, amount in amounts.items()
         )
 
+    @property
+    def spreads(self) -> "list[Binding]":
+        """Hard limits on the replicas in a domain."""
+        return [one for one in self.bindings if one.kind == "spread" and one.hard]
+
 
 @dataclass(frozen=True, eq=False)
 class Binding:

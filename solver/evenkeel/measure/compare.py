@@ -102,18 +102,15 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     removed = int(np.maximum(had - has, 0).sum())
     beat()
     moved = _moved_load(cluster, after, arrivals)
-    total = wanted_load(cluster)
     led = before.leader_node
     was_led = (led >= 0) & cluster.nodes.alive[np.maximum(led, 0)] if nodes else led >= 0
-    with np.errstate(over="ignore"):
-        fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
     bytes_at = cluster.bytes_dimension
     return Comparison(
         moves=len(arrivals),
         forced=forced_moves(PlacementCounts.of(cluster, before)),
         leader_changes=int(np.count_nonzero(was_led & (led != after.leader_node))),
         removed=removed,
-        load_moved=read_only(fraction),
+        load_moved=read_only(_share_of_all(cluster, moved)),
         bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
         node_in=read_only(np.bincount(after.node[arrivals], minlength=nodes)),
         node_out=read_only(np.bincount(before.node[departures], minlength=nodes)),
@@ -131,9 +128,6 @@ def compare_losses(
     lead its partitions. The result equals that of ``compare``, at the cost of nodes and moves.
     """
     before, nodes, bytes_at = cluster.placement, len(cluster.nodes), cluster.bytes_dimension
-    total = wanted_load(cluster)
-    with np.errstate(over="ignore"):
-        fraction = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0.0)
     flag = np.zeros(len(after.node), bool)
     flag[replicas] = True
     flag = read_only(flag)
@@ -142,13 +136,20 @@ def compare_losses(
         forced=forced,
         leader_changes=0,
         removed=0,
-        load_moved=read_only(fraction),
+        load_moved=read_only(_share_of_all(cluster, moved)),
         bytes_moved=float(moved[bytes_at]) if bytes_at >= 0 else 0.0,
         node_in=read_only(np.bincount(after.node[replicas], minlength=nodes)),
         node_out=read_only(np.bincount(before.node[replicas], minlength=nodes)),
         joined=flag,
         left=flag,
     )
+
+
+def _share_of_all(cluster: Cluster, load: Reals) -> Reals:
+    """Return a load as a fraction of all load wanted, 0 of none; (D,)."""
+    total = wanted_load(cluster)
+    with np.errstate(over="ignore"):
+        return np.divide(load, total, out=np.zeros_like(load), where=total > 0.0)
 
 
 def joined(before: Placement, after: Placement) -> Flags:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
-from evenkeel.measure.loads import has_leaders, usable
-from evenkeel.measure.room import even_share, most_held, staying
+from evenkeel.measure.loads import has_leaders, keepers, usable
+from evenkeel.measure.room import ROUNDING, even_share, most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -22,9 +22,6 @@ from evenkeel.model.topology import NODE_TIER
 
 FREE = 2**62
 """Target of a group without a goal."""
-
-ROUNDING = 1e-9
-"""Share by which a share may be off a whole number by rounding."""
 
 LISTED = 3
 """Groups that are named where they miss the goal, those furthest above it first."""
@@ -248,7 +245,7 @@ def _shares_beside_kept(
 ) -> Reals:
     """Return the shares (G,) of what no node keeps that takes nothing: others have to lead it."""
     nodes, groups = cluster.nodes, len(cluster.partitions.group_names)
-    keeps = nodes.may_hold & ~nodes.may_receive & (weight > 0.0)
+    keeps = keepers(cluster) & (weight > 0.0)
     if not keeps.any():
         return np.zeros(groups)
     placed = PlacementCounts.of(cluster, cluster.placement)

@@ -46,6 +46,11 @@ def usable(cluster: Cluster) -> Flags:
     return cluster.nodes.may_hold | cluster.nodes.may_receive
 
 
+def keepers(cluster: Cluster) -> Flags:
+    """Return the nodes that keep what they hold and accept nothing, (N,)."""
+    return cluster.nodes.may_hold & ~cluster.nodes.may_receive
+
+
 def absent_keepers(cluster: Cluster) -> Flags:
     """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
     return cluster.nodes.may_hold & ~cluster.nodes.alive

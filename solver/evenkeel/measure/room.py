@@ -3,12 +3,11 @@
 import numpy as np
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
-from evenkeel.measure.loads import absent_keepers, has_leaders
-from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.loads import absent_keepers, has_leaders, keepers
+from evenkeel.measure.rows import pinned, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
+from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
 
 ROUNDING = 1e-9
@@ -46,13 +45,8 @@ def piling(placed: PlacementCounts, scope: Scope) -> Flags:
     """Return the partitions of which a node may hold two replicas."""
     topology = placed.cluster.topology
     may_pile = np.ones(len(placed.placement), bool)
-    for binding in scope.bindings:
-        row = topology.tier_index(binding.tier)
-        if (
-            binding.kind == "spread"
-            and binding.hard
-            and topology.domain_with_nodes[row].min(initial=0) >= 0
-        ):
+    for binding in scope.spreads:
+        if topology.domain_with_nodes[topology.tier_index(binding.tier)].min(initial=0) >= 0:
             may_pile &= (binding.amount == NONE) | (binding.amount > 1)
     return may_pile
 
@@ -97,12 +91,12 @@ def most_held(cluster: Cluster, part: Ints, parts: int, *, each: bool = False) -
     takes = scope.open & nodes.may_receive
     most = (of_class.astype(np.float64) @ takes.astype(np.float64)).astype(np.int64)
     partition, node = cluster.forbidden.T
-    owner, home = _pinned(cluster.placement)
+    owner, home = pinned(cluster.placement)
     size = len(nodes)
     stands = np.isin(partition.astype(np.int64) * size + node, owner.astype(np.int64) * size + home)
     shut = takes[scope.rule[partition], node] & ~stands  # what is pinned stays where it is
     np.subtract.at(most, (part[partition[shut]], node[shut]), copies[partition[shut]])
-    keeps = nodes.may_hold & ~nodes.may_receive
+    keeps = keepers(cluster)
     if keeps.any():
         stays = staying(placed, scope)
         at = np.flatnonzero(np.append(False, keeps)[stays])
@@ -112,19 +106,13 @@ def most_held(cluster: Cluster, part: Ints, parts: int, *, each: bool = False) -
     return _most_fitting(placed, part, copies, np.bincount(part, wanted, parts), most)
 
 
-def _pinned(before: Placement) -> tuple[Ints32, Ints32]:
-    """Return the partition and the node of each replica that is pinned there."""
-    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
-    return before.owner[pinned], before.node[pinned]
-
-
 def _most_fitting(
     placed: PlacementCounts, part: Ints, copies: Ints, wanted: Ints, most: Ints64
 ) -> Ints64:
     """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
     cluster, parts = placed.cluster, np.arange(len(most))
     nodes, lightest, alike = cluster.nodes, placed.lightest, np.ones(len(cluster.nodes))
-    owner, home = _pinned(cluster.placement)
+    owner, home = pinned(cluster.placement)
     count = np.bincount(part, copies, len(most))
     tried = most.copy()
     shares = np.minimum(SHARES * even_share(most, wanted, alike) + 1.0, count)

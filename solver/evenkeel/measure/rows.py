@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, read_only
 from evenkeel.model.runtime.heartbeat import beat
 
@@ -28,6 +28,12 @@ def stands(placement: Placement, partition: Ints, node: Ints) -> Flags:
         at = np.minimum(start + slot, len(placement.node) - 1)
         found |= (placement.node[at] == node) & (start + slot < end)
     return found
+
+
+def pinned(placement: Placement) -> tuple[Ints32, Ints32]:
+    """Return the partition and the node of each replica that is pinned there."""
+    at = np.flatnonzero(((placement.flags & Flag.PINNED) != 0) & (placement.node >= 0))
+    return placement.owner[at], placement.node[at]
 
 
 def rows_alone(placement: Placement, partitions: Ints) -> Placement:

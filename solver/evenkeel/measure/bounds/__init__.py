@@ -14,7 +14,7 @@ from evenkeel.measure.bounds.even import (
     NEARLY,
     WHOLE,
     Even,
-    Part,
+    Forced,
     even_shares,
     left_over,
     whole_level,
@@ -47,6 +47,7 @@ from evenkeel.measure.group_goals import (
 )
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import (
+    keepers,
     usable,
     utilisation,
     wanted_leaders,
@@ -343,12 +344,12 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
 
 
 def _even_loads(
-    placed: PlacementCounts, parts: Sequence[Part], wanted: Reals, terms: Mapping[str, Reals]
+    placed: PlacementCounts, parts: Sequence[Forced], wanted: Reals, terms: Mapping[str, Reals]
 ) -> tuple[Reals, Reals]:
     """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both."""
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
-    keeps = nodes.may_hold & ~nodes.may_receive
+    keeps = keepers(cluster)
     held, at_once = np.zeros(nodes.capacity.shape), np.zeros(nodes.capacity.shape[1])
     if keeps.any():  # whichever replica leads
         stays = staying(placed, partition_scope(cluster))
@@ -408,7 +409,7 @@ def goals_reached(
 
 
 def level_target(
-    placed: PlacementCounts, goals: Goals, even: Reals, least: Reals, parts: Sequence[Part] = ()
+    placed: PlacementCounts, goals: Goals, even: Reals, least: Reals, parts: Sequence[Forced] = ()
 ) -> Reals:
     """Return the load that each node may carry for its dimensions to be level, (N, D).
 
@@ -439,7 +440,7 @@ def level_target(
 
 
 def _raised_together(
-    placed: PlacementCounts, parts: Sequence[Part], alike: list[int], asks: Reals, most: Reals
+    placed: PlacementCounts, parts: Sequence[Forced], alike: list[int], asks: Reals, most: Reals
 ) -> Reals:
     """Return targets of dimensions in which replicas are alike, raised if need be; (N, A).
 
@@ -453,7 +454,7 @@ def _raised_together(
     room = np.floor(nodes.capacity[:, alike] / units * NEARLY + WHOLE).min(1)
     room = np.where(nodes.max_replicas >= 0, np.minimum(room, nodes.max_replicas), room)
     room = np.minimum(room, np.count_nonzero(cluster.partitions.replicas))  # one of each partition
-    keeps = nodes.may_hold & ~nodes.may_receive
+    keeps = keepers(cluster)
     if keeps.any():
         stays = staying(placed, partition_scope(cluster))
         held = np.bincount(stays, minlength=len(nodes) + 1)[1:]

@@ -129,9 +129,7 @@ def _flat_order(placed: PlacementCounts) -> Ints64:
 def domains_and_caps(cluster: Cluster) -> tuple[Ints64, Ints64]:
     """Return the domains that replicas are kept apart by, and how many each may hold."""
     cap = cluster.partitions.replicas.astype(np.int64)
-    bindings = partition_scope(cluster).bindings
-    hard = [one for one in bindings if one.kind == "spread" and one.hard]
-    hard = [one for one in hard if one.tier != "node"]
+    hard = [one for one in partition_scope(cluster).spreads if one.tier != "node"]
     if not hard:
         return np.full(len(cluster.nodes), -1), cap
     topology = cluster.topology
@@ -356,8 +354,7 @@ class Losses:
 
     def __init__(self, placed: PlacementCounts, kept: Keepable, target: Reals) -> None:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
-        most = placed.cluster.nodes.max_replicas
-        self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
+        self.crowd = kept.crowd(placed)
         at = np.flatnonzero(kept.node_row)
         order = at[np.argsort(kept.node_row[at], kind="stable")]
         self._partition = placed.partition(order)

@@ -147,8 +147,8 @@ def _families(
         return
     classes = Classes.of(placed, scope)
     topology = placed.cluster.topology
-    for binding in scope.bindings:
-        if binding.kind == "spread" and binding.hard and binding.tier != "node":
+    for binding in scope.spreads:
+        if binding.tier != "node":
             domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
             forced = forced_loads(placed, scope, classes, binding.amount, domain, holds)
             if forced.any():

@@ -97,7 +97,7 @@ class Classes:
         return total
 
 
-class Part(NamedTuple):
+class Forced(NamedTuple):
     """What rules force into a set of nodes: by which term, and the load of each dimension, (D,)."""
 
     term: str
@@ -107,7 +107,7 @@ class Part(NamedTuple):
 
 def forced_parts(
     placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
-) -> Iterator[Part]:
+) -> Iterator[Forced]:
     """Yield the sets of nodes that rules make fuller than others, and the load forced into them.
 
     Where some nodes accept nothing, looked at are sets with these and sets without: then all that
@@ -115,12 +115,12 @@ def forced_parts(
     """
     yield from _parts(placed, scope, Classes.of(placed, scope), usable, capacity)
     nodes, stays = placed.cluster.nodes, staying(placed, scope)
-    keepers, before = usable & ~nodes.may_receive, usable
-    if not keepers.any():
+    keeps, before = usable & ~nodes.may_receive, usable
+    if not keeps.any():
         return
     empty = np.bincount(stays, minlength=len(nodes) + 1)[1:] == 0
     no_level = empty | ~nodes.alive | np.isinf(capacity).any(1)
-    for apart in (keepers & no_level, keepers):
+    for apart in (keeps & no_level, keeps):
         if (before & apart).any():
             before = usable & ~apart
             yield from _beside_kept(placed, scope, before, capacity)
@@ -128,7 +128,7 @@ def forced_parts(
 
 def _beside_kept(
     placed: PlacementCounts, scope: Scope, takes: Flags, capacity: Reals
-) -> Iterator[Part]:
+) -> Iterator[Forced]:
     """Give nodes that take replicas what the others do not keep; to none what finds no place."""
     stays, nodes = staying(placed, scope), placed.cluster.nodes
     at = np.flatnonzero(np.append(False, nodes.may_hold & ~takes).take(stays))
@@ -144,19 +144,16 @@ def _beside_kept(
     placeable = _placeable(classes, _limits(placed, scope, classes, takes, capacity))
     if (placeable < classes.wanted).any():
         lost = (classes.wanted - placeable) @ classes.loads(placed.lightest)
-        yield Part("spread", np.zeros_like(takes), lost)
+        yield Forced("spread", np.zeros_like(takes), lost)
         classes = replace(classes, wanted=placeable)
-    yield Part("spread", takes, classes.wanted @ classes.loads(placed.lightest))
+    yield Forced("spread", takes, classes.wanted @ classes.loads(placed.lightest))
     yield from _parts(placed, scope, classes, takes, capacity)
 
 
 def _alike(placed: PlacementCounts, scope: Scope) -> Rows:
     """Return the first node that is in the same domains of limits, (N,), other than nodes."""
     topology = placed.cluster.topology
-    tiers = [
-        topology.tier_index(one.tier) for one in scope.bindings
-        if one.kind == "spread" and one.hard and one.tier != NODE_TIER
-    ]  # fmt: skip
+    tiers = [topology.tier_index(one.tier) for one in scope.spreads if one.tier != NODE_TIER]
     domains = topology.domain_with_nodes[tiers]
     _, first, which = np.unique(domains, axis=1, return_index=True, return_inverse=True)
     return first[which.reshape(-1)]
@@ -172,7 +169,7 @@ def _placeable(classes: Classes, limits: "Iterable[_Limit]") -> Ints64:
 
 def wished_parts(
     placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
-) -> list[Part]:
+) -> list[Forced]:
     """Return the same of spread limits that are soft; none if one of them finds no room."""
     classes = Classes.of(placed, scope)
     limits = _limits(placed, scope, classes, usable, capacity, hard=False)
@@ -210,7 +207,7 @@ def _with_places(forced: Reals, places: Reals) -> Reals:
 
 def _parts(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags, capacity: Reals
-) -> Iterator[Part]:
+) -> Iterator[Forced]:
     """Yield what spread limits force into domains, and rules into nodes that they leave open."""
     limits = [*_limits(placed, scope, classes, usable, capacity)]
     yield from _spread(placed, scope, classes, usable, limits)
@@ -220,7 +217,7 @@ def _parts(
 def _spread(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags,
     limits: "Iterable[_Limit]",
-) -> Iterator[Part]:  # fmt: skip
+) -> Iterator[Forced]:  # fmt: skip
     """Give domains what a spread limit leaves no place for elsewhere.
 
     With at most a per domain, z domains, and w replicas, any k of the domains together have at
@@ -234,7 +231,7 @@ def _spread(
         weight = classes.loads(placed.lightest)
         alone = _alone(wanted, places)
         for c in np.flatnonzero(alone.any(0)).tolist():
-            yield Part("spread", inside & (domain == c), alone[:, c] @ weight)
+            yield Forced("spread", inside & (domain == c), alone[:, c] @ weight)
         everywhere = places.sum(1)
         for d in range(room.shape[1]):
             order = np.argsort(room[:, d], kind="stable")
@@ -243,7 +240,7 @@ def _spread(
             load, there = together.T @ weight, np.cumsum(room[order, d])[:-1]
             there = there[np.isfinite(there)]
             for k in fullest(load[: len(there), d], there):
-                yield Part("spread", inside & np.isin(domain, order[: k + 1]), load[k])
+                yield Forced("spread", inside & np.isin(domain, order[: k + 1]), load[k])
 
 
 def fullest(load: Reals, room: Reals) -> Iterator[int]:
@@ -352,7 +349,7 @@ def _places(
 def _class(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags,
     limits: "Iterable[_Limit]",
-) -> Iterator[Part]:  # fmt: skip
+) -> Iterator[Forced]:  # fmt: skip
     """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
     if len(scope.open) == 1 and scope.open.all():
         return
@@ -362,7 +359,7 @@ def _class(
     )
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
-        yield Part("class", inside, (forced * bound) @ weight)
+        yield Forced("class", inside, (forced * bound) @ weight)
 
 
 def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Reals:
@@ -376,9 +373,7 @@ def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Real
     if (cluster.partitions.group_rule < 0).all():
         return level
     group, copies = cluster.partitions.group, cluster.partitions.replicas
-    for binding in group_scope(cluster).bindings:
-        if binding.kind != "spread" or not binding.hard:
-            continue
+    for binding in group_scope(cluster).spreads:
         topology = cluster.topology
         domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         amount = binding.amount[group]

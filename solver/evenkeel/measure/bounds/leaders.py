@@ -15,14 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenkeel.measure.bounds.even import LEAST
+from evenkeel.measure.levelness import ROUNDING
 from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Rows, read_only
-
-ROUNDING = 1e-9
-"""Sums of loads in another order agree within this share."""
 
 BLOCK = 16_384
 """Partitions that are looked at together."""
@@ -38,9 +37,6 @@ STEPS = 2_500
 
 LARGEST_TABLE = 3_000
 """Nodes between which ways are listed; with more, numbers have no price to begin with."""
-
-LEAST = 1e-300
-"""Stands for nothing where something is divided by it."""
 
 FAR = 1 << 30
 """Further than any way from node to node."""

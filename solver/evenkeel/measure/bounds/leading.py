@@ -17,7 +17,7 @@ import numpy as np
 
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.bounds.even import LEAST, Even, even_shares, fullest
-from evenkeel.measure.loads import usable, wanted_leaders
+from evenkeel.measure.loads import keepers, usable, wanted_leaders
 from evenkeel.measure.room import most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -32,7 +32,7 @@ CLOSE = 1e-4
 STEEPEST = 0.125
 """No worth falls behind another by more than this factor in a step: floats have room for all."""
 
-Part = tuple[Flags, float]
+LedPart = tuple[Flags, float]
 """A set of nodes, and how many partitions can be led there only."""
 
 
@@ -57,7 +57,7 @@ def most_led(cluster: Cluster) -> Reals:
     return np.where(bound, most, np.inf)
 
 
-def leaders_alone(cluster: Cluster, weight: Reals) -> list[Part]:
+def leaders_alone(cluster: Cluster, weight: Reals) -> list[LedPart]:
     """Return sets of nodes that lead by ``weight (N,)``, each with all of those before it.
 
     The last has all that can be led.
@@ -71,7 +71,7 @@ def leaders_alone(cluster: Cluster, weight: Reals) -> list[Part]:
         return [(weight > 0.0, float(wanted))]
     placed, is_led = PlacementCounts.of(cluster, cluster.placement), cluster.partitions.replicas > 0
     stays, rules = staying(placed, scope), len(takes)
-    at = np.flatnonzero(np.append(False, nodes.may_hold & ~nodes.may_receive)[stays])
+    at = np.flatnonzero(np.append(False, keepers(cluster))[stays])
     owner, node = np.divmod(np.unique(placed.partition(at) * size + stays[at] - 1), size)
     may = is_led[owner] & may_lead[scope.rule[owner], node]
     kept, which = np.unique(owner[may], return_inverse=True)
@@ -94,7 +94,7 @@ class _Ways(NamedTuple):
     node: Ints64  # (E,) the node
     weight: Reals  # (N,) by which nodes lead, 0 for none
 
-    def fullest(self) -> list[Part]:
+    def fullest(self) -> list[LedPart]:
         """Return the fullest set by what can be led there only, the one fullest beside, and on."""
         able = np.flatnonzero(self.weight > 0.0)
         worth, found = self.weight / self.weight.max(), [(self.weight > 0.0, 0.0)]

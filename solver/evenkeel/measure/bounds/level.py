@@ -10,7 +10,7 @@ import numpy as np
 
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import (
-    Part,
+    Forced,
     forced_parts,
     group_level,
     whole_level,
@@ -18,9 +18,11 @@ from evenkeel.measure.bounds.even import (
     whole_units,
     wished_parts,
 )
+from evenkeel.measure.bounds.moves import ROUNDING
 from evenkeel.measure.loads import (
     absent_keepers,
     has_leaders,
+    keepers,
     usable,
     utilisation,
     wanted_load,
@@ -42,7 +44,7 @@ ROWS = 1024
 
 
 def level_terms(
-    placed: PlacementCounts, scope: Scope, wanted: Reals, parts: Sequence[Part]
+    placed: PlacementCounts, scope: Scope, wanted: Reals, parts: Sequence[Forced]
 ) -> Iterator[tuple[str, Reals]]:
     """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
 
@@ -70,14 +72,14 @@ def level_terms(
     yield "group", group_level(placed, able, capacity)
 
 
-def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
+def parts_of(placed: PlacementCounts, scope: Scope) -> list[Forced]:
     """Return the sets of nodes that rules force loads into, and the loads."""
     cluster, able, capacity = placed.cluster, usable(placed.cluster), _taking(placed)
     leading = leaders_together(cluster, able)
     return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
 
 
-def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
+def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Forced]:
     """Return the same of soft limits, which proves nothing: goals that yield to them aim at it."""
     if not any(one.kind == "spread" and not one.hard for one in scope.bindings):
         return []
@@ -97,11 +99,11 @@ def aggregate(placed: PlacementCounts, scope: Scope, wanted: Reals) -> Reals:
     nodes = cluster.nodes
     load = wanted
     room = nodes.capacity[nodes.may_receive].sum(0)
-    keepers = nodes.may_hold & ~nodes.may_receive
-    if not keepers.any():
+    keeps = keepers(cluster)
+    if not keeps.any():
         return utilisation(load, room)
     piles = piling(placed, scope)
-    absent = np.append(False, keepers & ~nodes.alive).take(placed.node_row)
+    absent = np.append(False, keeps & ~nodes.alive).take(placed.node_row)
     if (placed.tallied(absent)[piles] > 0).any():
         return np.zeros(len(load))  # all of a partition may pile up where no level is asked of it
     each = placed.heaviest
@@ -109,8 +111,8 @@ def aggregate(placed: PlacementCounts, scope: Scope, wanted: Reals) -> Reals:
     if piles.any():
         each = each * np.where(piles, np.maximum(cluster.partitions.replicas, 1), 1)[:, None]
     held = placed.weighed(each.T, staying(placed, scope))
-    load = load - held[keepers & ~nodes.alive].sum(0)
-    held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
+    load = load - held[keeps & ~nodes.alive].sum(0)
+    held, capacity = held[keeps & nodes.alive], nodes.capacity[keeps & nodes.alive]
     level = np.zeros(len(load))
     for d in range(len(load)):
         # whichever keepers stay as full as they are, the others and the receivers share the rest
@@ -122,7 +124,7 @@ def aggregate(placed: PlacementCounts, scope: Scope, wanted: Reals) -> Reals:
     return level
 
 
-def leaders_together(cluster: Cluster, able: Flags) -> Part | None:
+def leaders_together(cluster: Cluster, able: Flags) -> Forced | None:
     """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh."""
     nodes, parts = cluster.nodes, cluster.partitions
     leading = able & nodes.may_lead
@@ -131,7 +133,7 @@ def leaders_together(cluster: Cluster, able: Flags) -> Part | None:
     if (leading & ~nodes.may_receive).any():
         return None
     load = weighted_sum((parts.replicas > 0).astype(np.int64), parts.load.leader)
-    return Part("leaders", leading, load)
+    return Forced("leaders", leading, load)
 
 
 def whole_replicas(cluster: Cluster, inside: Flags, load: Reals) -> Reals:
@@ -227,10 +229,6 @@ def pigeonhole(placed: PlacementCounts, able: Flags, capacity: Reals) -> Reals:
     return level
 
 
-ROUNDING = 1e-10
-"""Relative lack that may be rounding, and is not counted."""
-
-
 def floor_target(cluster: Cluster, goals: Goals, fair: Reals, even: Reals, target: Reals) -> Reals:
     """Return the load that each node must hold at least for its dimensions to be level, (N, D).
 
@@ -264,7 +262,7 @@ def floor_mean(cluster: Cluster, fair: Reals) -> Reals:
     much these hold, or floors would rise with what leaves them.
     """
     nodes = cluster.nodes
-    keeps = nodes.may_hold & ~nodes.may_receive
+    keeps = keepers(cluster)
     if not keeps.any():
         return fair
     placed = PlacementCounts.of(cluster, cluster.placement)

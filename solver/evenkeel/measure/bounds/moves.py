@@ -25,7 +25,7 @@ from evenkeel.model.reading.arrays import Flags, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.heartbeat import beat
 
 ROUNDING = 1e-10
-"""Relative excess that may be rounding, and is not counted."""
+"""Relative excess, or lack, that may be rounding, and is not counted."""
 
 TURNS = 3
 """Rounds in which the prices of the dimensions are improved."""
@@ -92,6 +92,11 @@ class Keepable:
     # (P,) how many of ``missing`` rules take from each partition whose other replicas cost nothing
     lost: Ints64
 
+    def crowd(self, placed: PlacementCounts) -> Ints64:
+        """Return how many of these replicas are beyond the most that each node takes, (N,)."""
+        most = placed.cluster.nodes.max_replicas
+        return np.where(most >= 0, np.maximum(self.replicas - most, 0), 0)
+
 
 def keepable(placed: PlacementCounts) -> Keepable:
     """Return the replicas that can stay, and how many must join although all of these stay."""
@@ -151,9 +156,7 @@ def prove_evictions(placed: PlacementCounts, kept: Keepable, targets: Reals) -> 
     """
     excess = np.maximum(kept.load - targets * (1.0 + ROUNDING), 0.0)
     excess[excess < np.finfo(np.float64).tiny] = 0.0  # one divided by it is no number
-    most = placed.cluster.nodes.max_replicas
-    crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
-    count = np.tile(crowd, (len(targets), 1))
+    count = np.tile(kept.crowd(placed), (len(targets), 1))
     price = np.zeros(excess.shape)
     over = excess > 0.0
     which, node = np.nonzero(over.any(2))
@@ -380,8 +383,8 @@ def _open_to(cluster: Cluster, scope: Scope, p: int) -> Flags:
     held = held[nodes.may_hold[held]]
     if len(held) > cluster.partitions.replicas[p]:
         return is_open  # some of these are dropped, whichever
-    for binding in scope.bindings:
-        if binding.kind != "spread" or not binding.hard or binding.amount[p] == NONE:
+    for binding in scope.spreads:
+        if binding.amount[p] == NONE:
             continue
         domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         there, count = np.unique(domain[held], return_counts=True)

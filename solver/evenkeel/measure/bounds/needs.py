@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
-from evenkeel.measure.bounds.even import Classes
+from evenkeel.measure.bounds.even import LEAST, Classes
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.room import piling, staying
@@ -42,9 +42,6 @@ DEEPEST = 4
 
 NEARLY = 1e-9
 """Share by which sums of loads may differ with their order."""
-
-LEAST = 1e-300
-"""Stands for nothing where something is divided by it."""
 
 Kind = Literal[
     "load", "whole replicas", "replicas of a node", "nodes", "domains", "group", "leading"
@@ -99,7 +96,7 @@ class _Measure(NamedTuple):
     whole: bool
 
 
-class _Part(NamedTuple):
+class _NamedPart(NamedTuple):
     """A set of nodes, (N,), its description, and the tier whose domains describe it."""
 
     where: str
@@ -279,7 +276,7 @@ def _sizes(load: Reals, capacity: Reals) -> list[float]:
     return sorted(found)
 
 
-def _parts(ground: _Ground) -> Iterator[_Part]:
+def _parts(ground: _Ground) -> Iterator[_NamedPart]:
     """Yield sets of nodes: those that rules name, and in each every set of domains."""
     cluster, scope = ground.placed.cluster, ground.scope
     everywhere = np.ones(len(cluster.nodes), bool)
@@ -296,12 +293,12 @@ def _parts(ground: _Ground) -> Iterator[_Part]:
         if one.kind in ("spread", "min_domains") and one.hard and one.tier != NODE_TIER
     )  # fmt: skip
     for text, mask in [*named.values()][:MOST_PARTS]:
-        yield _Part(text, mask & ground.usable, "")
+        yield _NamedPart(text, mask & ground.usable, "")
         for tier in tiers:
             yield from _of_domains(ground, tier, text, mask)
 
 
-def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
+def _parts_around(ground: _Ground, node: int) -> Iterator[_NamedPart]:
     """Yield the sets of nodes around one: its domains, those that rules name, and both at once."""
     cluster, scope = ground.placed.cluster, ground.scope
     topology = cluster.topology
@@ -312,17 +309,17 @@ def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
                 named[readable(term.text)] = nodes_of(cluster, term)
     for text, mask in [*named.items()][:MOST_PARTS]:
         if text and mask[node]:
-            yield _Part(text, mask & ground.usable, "")
+            yield _NamedPart(text, mask & ground.usable, "")
         for tier in dict.fromkeys(one.tier for one in scope.bindings if one.tier != NODE_TIER):
             row = topology.tier_index(tier)
             domain = topology.domain_with_nodes[row]
             if domain[node] >= 0 and mask[node]:
                 name = topology.domain_name(row, int(domain[node]))
                 inside = (domain == domain[node]) & mask & ground.usable
-                yield _Part(f"{tier} {name}{', ' if text else ''}{text}", inside, tier)
+                yield _NamedPart(f"{tier} {name}{', ' if text else ''}{text}", inside, tier)
 
 
-def _of_domains(ground: _Ground, tier: str, text: str, mask: Flags) -> Iterator[_Part]:
+def _of_domains(ground: _Ground, tier: str, text: str, mask: Flags) -> Iterator[_NamedPart]:
     """Yield sets of the domains of a tier, within some nodes."""
     cluster = ground.placed.cluster
     topology = cluster.topology
@@ -332,7 +329,7 @@ def _of_domains(ground: _Ground, tier: str, text: str, mask: Flags) -> Iterator[
     for some in _some(there, cluster, domain, ground.receives):
         inside = np.isin(domain, some) & mask & ground.usable
         names = " + ".join(topology.domain_name(row, int(d)) for d in some)
-        yield _Part(f"{tier} {names}{', ' if text else ''}{text}", inside, tier)
+        yield _NamedPart(f"{tier} {names}{', ' if text else ''}{text}", inside, tier)
 
 
 def _some(
@@ -352,13 +349,12 @@ def _some(
     return sorted(found)
 
 
-def _forced(ground: _Ground, part: _Part) -> Reals:
+def _forced(ground: _Ground, part: _NamedPart) -> Reals:
     """Return how many replicas of a partition of each class have to stand in a part, (Q,)."""
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
     forced = np.zeros(len(classes.rule))
     outside = ground.usable & ~part.inside
-    spreads = [one for one in scope.bindings if one.kind == "spread" and one.hard]
     fewest = [one for one in scope.bindings if one.kind == "min_domains" and one.hard]
     for q, rule in enumerate(classes.rule.tolist()):
         if len(classes.first) <= q:
@@ -366,7 +362,7 @@ def _forced(ground: _Ground, part: _Part) -> Reals:
         left = outside & scope.open[rule]
         wanted = float(classes.wanted[q])
         places = np.inf if left.any() else 0.0
-        for one in spreads:
+        for one in scope.spreads:
             amount = int(one.amount[classes.first[q]])
             if amount == NONE or one.tier != part.tier:
                 continue
@@ -385,12 +381,12 @@ def _forced(ground: _Ground, part: _Part) -> Reals:
     return forced
 
 
-def _of_one_partition(ground: _Ground, part: _Part, forced: Reals) -> Iterator[Need]:
+def _of_one_partition(ground: _Ground, part: _NamedPart, forced: Reals) -> Iterator[Need]:
     """Nodes take only so many replicas of one partition, which asks for so many nodes."""
     scope, classes = ground.scope, ground.classes
     seen: set[tuple[float, int, bytes]] = set()
-    for one in scope.bindings:
-        if one.kind != "spread" or not one.hard or one.tier != NODE_TIER:
+    for one in scope.spreads:
+        if one.tier != NODE_TIER:
             continue
         for q in np.flatnonzero(forced > 0.0).tolist():
             amount = int(one.amount[classes.first[q]])
@@ -411,8 +407,8 @@ def _domains(ground: _Ground) -> Iterator[Need]:
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
     seen: set[tuple[int, int, str, bytes]] = set()
-    for one in scope.bindings:
-        if one.kind != "spread" or not one.hard or one.tier == NODE_TIER:
+    for one in scope.spreads:
+        if one.tier == NODE_TIER:
             continue
         row = topology.tier_index(one.tier)
         domain = topology.domain_with_nodes[row]
@@ -432,9 +428,7 @@ def _of_groups(ground: _Ground) -> Iterator[Need]:
     cluster, scope = ground.placed.cluster, group_scope(ground.placed.cluster)
     parts, topology = cluster.partitions, cluster.topology
     wanted = np.bincount(parts.group, parts.replicas, len(parts.group_names))
-    for one in scope.bindings:
-        if one.kind != "spread" or not one.hard:
-            continue
+    for one in scope.spreads:
         row = -1 if one.tier == NODE_TIER else topology.tier_index(one.tier)
         domain = topology.domain_with_nodes[row]
         for q in np.unique(one.rule[one.amount != NONE]).tolist():

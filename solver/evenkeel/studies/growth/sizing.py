@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import needs
 from evenkeel.measure.compare import relocations
-from evenkeel.measure.loads import node_loads
+from evenkeel.measure.loads import keepers, node_loads
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -175,7 +175,7 @@ def read_stock(
         named = ", ".join(cluster.partitions.names[p] for p in held[:LISTED].tolist())
         more = f" and {len(held) - LISTED:,} more" if len(held) > LISTED else ""
         reasons[node] = f"replicas of {named}{more} are pinned to it"
-    closed = nodes.may_hold & ~nodes.may_receive
+    closed = keepers(cluster)
     for node in np.flatnonzero(closed & (replicas > 0)).tolist():
         cordoned = "it accepts nothing but keeps its replicas; drain it by name"
         reasons[node] = cordoned if nodes.alive[node] else "it is down and may come back"
@@ -716,7 +716,7 @@ class _Search:
 
 def _more_is_no_worse(cluster: Cluster) -> bool:
     """Whether what does not fit on some nodes does not fit on fewer of them either."""
-    keeps = cluster.nodes.may_hold & ~cluster.nodes.may_receive
+    keeps = keepers(cluster)
     return not keeps.any() and not any(rule.skew for rule in cluster.rules)
 
 
