@@ -418,6 +418,17 @@ def test_endless_nodes_for_few_replicas_are_in_the_part_that_is_forced():
     assert bounds(cluster, Goals(level=0.0)).target[2:, 0].tolist() == [2.0, 2.0]
 
 
+def test_a_node_that_only_its_number_limits_is_no_room_for_a_level():
+    """The endless nodes take two of three replicas of each partition, and others share the rest."""
+    cluster = Cluster.from_arrays(
+        capacity=[[3.0], [3.0], [np.inf], [np.inf]],
+        load=[[1.0]] * 2,
+        max_replicas=[-1, -1, -1, 4],
+        replicas=3,
+    )
+    assert bounds(cluster, Goals(level=0.0)).target[:2, 0].tolist() == [1.0, 1.0]
+
+
 def test_nodes_that_are_down_keep_what_fits_and_lets_a_partition_be_led():
     """Of 8 replicas there, 2 may stay on the small node, and one of each partition has to leave."""
     cluster = Cluster.from_arrays(

@@ -76,7 +76,12 @@ def parts_of(placed: PlacementCounts, scope: Scope) -> list[Forced]:
     """Return the sets of nodes that rules force loads into, and the loads."""
     cluster, able, capacity = placed.cluster, usable(placed.cluster), _taking(placed)
     leading = leaders_together(cluster, able)
-    return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
+    parts = [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
+    # what a number limits alone is at no level: sets are looked at with and without these nodes
+    endless = np.where(np.isinf(cluster.nodes.capacity) & (capacity > 0.0), np.inf, capacity)
+    if (endless > capacity).any():
+        parts += forced_parts(placed, scope, able, endless)
+    return parts
 
 
 def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Forced]:
