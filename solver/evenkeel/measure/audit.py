@@ -27,7 +27,7 @@ from evenkeel.measure.binding import (
     read_from,
 )
 from evenkeel.measure.loads import has_leaders
-from evenkeel.measure.rows import at_node, pinned, replicas_of, stands
+from evenkeel.measure.rows import at_node, more_often, pinned, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -346,14 +346,9 @@ def _joined_closed(before: Placement, after: Placement, closed: Flags) -> list[V
         for one in (before, after)
         for rows in [np.flatnonzero(at_node(closed, one.node))]
     ]
-    there, count = np.unique(pairs[1], return_counts=True)
-    stood = np.searchsorted(np.sort(pairs[0]), there, "right")
-    more = count - (stood - np.searchsorted(np.sort(pairs[0]), there, "left"))
-    bad = np.flatnonzero(more > 0)
-    return violations(
-        "not_accepted", more[bad].astype(float), partition=there[bad] // len(closed),
-        node=there[bad] % len(closed),
-    )  # fmt: skip
+    there, more = more_often(*pairs)
+    partition, node = np.divmod(there, len(closed))
+    return violations("not_accepted", more, partition=partition, node=node)
 
 
 def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Violations]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenkeel.measure.loads import wanted_load, weighted_sum
-from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.rows import more_often, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -168,12 +168,9 @@ def joined(before: Placement, after: Placement) -> Flags:
 def relocations(before: Placement, after: Placement) -> int:
     """Count the replicas that leave nodes for others, also for one where their partition stands."""
     size = int(max(before.node.max(initial=-1), after.node.max(initial=-1))) + 2
-    stood, stand = (
-        np.sort(one.owner.astype(np.int64) * size + one.node + 1) for one in (before, after)
-    )
-    pair, count = np.unique(stand[stand % size > 0], return_counts=True)
-    had = np.searchsorted(stood, pair, "right") - np.searchsorted(stood, pair, "left")
-    return int(np.maximum(count - had, 0).sum())
+    pairs = (one.owner.astype(np.int64) * size + one.node + 1 for one in (before, after))
+    pair, more = more_often(*pairs)
+    return int(more[pair % size > 0].sum())
 
 
 def forced_moves(placed: PlacementCounts) -> int:

@@ -76,6 +76,14 @@ def distinct_rows(table: Ints64) -> tuple[Ints64, Ints64]:
     return rows, index.reshape(-1)
 
 
+def more_often(fewer: Ints64, more: Ints64) -> tuple[Ints64, Ints64]:
+    """Return the numbers that one array has more often than another, and how much more often."""
+    found, count = np.unique(more, return_counts=True)
+    there = np.sort(fewer)
+    count -= np.searchsorted(there, found, "right") - np.searchsorted(there, found)
+    return found[count > 0], count[count > 0]
+
+
 def earlier_of(placement: Placement, marked: Flags) -> Ints64:
     """Count the replicas ``marked (K,)`` of its partition that come before each, (K,)."""
     before: Ints64 = np.cumsum(marked) - marked

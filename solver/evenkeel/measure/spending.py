@@ -11,6 +11,7 @@ import numpy as np
 
 from evenkeel.measure.compare import Comparison, compare
 from evenkeel.measure.disks import homes
+from evenkeel.measure.rows import more_often
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import disk_of
 from evenkeel.model.limits import BY_NODE, Limits, node_counts
@@ -148,7 +149,5 @@ def _crossings(domains: np.int64, less: Ints64, more: Ints64) -> int:
 
     They are counted partition by partition: two that change places within one cross nothing.
     """
-    place, of = np.unique(np.concatenate([less, more]), return_inverse=True)
-    sign = np.repeat([-1.0, 1.0], [len(less), len(more)])
-    beyond = np.maximum(np.bincount(of, sign, minlength=len(place)), 0.0)
+    place, beyond = more_often(less, more)
     return int(np.bincount(place % domains, beyond).max(initial=0.0))
