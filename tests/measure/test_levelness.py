@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import evenkeel as ek
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.loads import leader_counts, node_loads, replica_counts, utilisation
+from evenkeel.measure.loads import (
+    leader_counts,
+    node_loads,
+    replica_counts,
+    utilisation,
+    wanted_leaders,
+    wanted_load,
+)
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import with_stranded
 from tests.naive.measure import audit as naive
 from tests.support.clusters import clusters
 from tests.support.instances import as_cluster, golden
@@ -95,3 +104,18 @@ def test_leaders_are_held_against_lead_weight():
     assert found.leaders.tolist() == [2, 2, 0]
     assert found.leader_share.tolist() == [3.0, 1.0, 0.0]
     assert found.leader_ratio == 2.0
+
+
+def test_partitions_that_stay_are_counted_as_they_are():
+    one = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[1.0]] * 4, leader_load=[[2.0]] * 4,
+        placement=[[0, 1]] * 3 + [[2, 0]], leader=[0] * 4, alive=[True, True, False],
+    )  # fmt: skip
+    assert (wanted_load(one).tolist(), wanted_leaders(one)) == ([12.0], 4)
+    stays = with_stranded(one, np.arange(4) == 3)  # keeps a replica on a live node, and no leader
+    assert (wanted_load(stays).tolist(), wanted_leaders(stays)) == ([10.0], 3)
+    # goals count what can be placed: 10 and 3 on two nodes, not 12 and 4
+    goals = ek.Goals(level=0.0, leaders=0.0)
+    proven = ek.solve(stays, goals=goals).bounds
+    assert proven.fair.tolist() == [0.5]
+    assert proven.leader_target.tolist()[:2] == [2.0, 2.0]

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
@@ -70,24 +72,45 @@ def wanted_replicas(cluster: Cluster) -> int:
 
 def wanted_leaders(cluster: Cluster) -> int:
     """Return how many partitions want a leader."""
-    parts = cluster.partitions
-    led = memoize(parts, "wanted partitions", lambda: int((parts.replicas > 0).sum()))
-    return led if has_leaders(cluster) else 0
+    return int(to_be_led(cluster).sum()) if has_leaders(cluster) else 0
+
+
+def to_be_led(cluster: Cluster) -> Flags:
+    """Return which partitions want a leader, (P,) bool.
+
+    Those that stay as they are without a live one get none.
+    """
+    placement = cluster.placement
+    wanted: Flags = cluster.partitions.replicas > 0
+    if not placement.flags.any():
+        return wanted
+    return wanted & (~unchanged(placement) | at_node(cluster.nodes.serves, placement.leader_node))
 
 
 def wanted_load(cluster: Cluster) -> Reals:
-    """Return the load of everything wanted: a leader each, the other voters, the rest."""
-    parts, led = cluster.partitions, has_leaders(cluster)
+    """Return the load of everything wanted: a leader each, the other voters, the rest.
+
+    Partitions that stay as they are get no replicas: what these lack on live nodes is left out.
+    """
+    parts, led, placement = cluster.partitions, has_leaders(cluster), cluster.placement
+    stays = unchanged(placement)
 
     def add_up() -> Reals:
-        leaders = np.minimum(parts.replicas, led)
-        voters = np.maximum(parts.voters - leaders, 0)
-        others = parts.replicas - leaders - voters
+        live = placement.owner[at_node(cluster.nodes.serves, placement.node)]
+        held = np.minimum(np.bincount(live, minlength=len(parts)), parts.replicas)
+        count = np.where(stays, held, parts.replicas) if stays.any() else parts.replicas
+        leaders = (to_be_led(cluster) & led).astype(np.int64)
+        voters = np.maximum(np.minimum(parts.voters, count) - leaders, 0)
+        others = count - leaders - voters
         load = parts.load
         total = np.zeros(load.voter.shape[1])
-        for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
-            if count.any():
-                total += weighted_sum(count, each)
+        for number, each in (
+            (leaders, load.leader), (voters, load.voter), (others, load.non_voter)
+        ):  # fmt: skip
+            if number.any():
+                total += weighted_sum(number, each)
         return read_only(total)
 
+    if stays.any():
+        return memoize(parts, "wanted load of some", add_up, placement, cluster.nodes)
     return memoize(parts, "wanted load", add_up, led)

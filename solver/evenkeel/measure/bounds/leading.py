@@ -17,7 +17,7 @@ import numpy as np
 
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.bounds.even import LEAST, Even, even_shares, fullest
-from evenkeel.measure.loads import keepers, usable, wanted_leaders
+from evenkeel.measure.loads import keepers, to_be_led, usable, wanted_leaders
 from evenkeel.measure.room import most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -69,7 +69,7 @@ def leaders_alone(cluster: Cluster, weight: Reals) -> list[LedPart]:
     wanted = wanted_leaders(cluster) if weight.any() else 0
     if wanted == 0 or np.array_equal(takes.all(0), weight > 0.0):
         return [(weight > 0.0, float(wanted))]
-    placed, is_led = PlacementCounts.of(cluster, cluster.placement), cluster.partitions.replicas > 0
+    placed, is_led = PlacementCounts.of(cluster, cluster.placement), to_be_led(cluster)
     stays, rules = staying(placed, scope), len(takes)
     at = np.flatnonzero(np.append(False, keepers(cluster))[stays])
     owner, node = np.divmod(np.unique(placed.partition(at) * size + stays[at] - 1), size)

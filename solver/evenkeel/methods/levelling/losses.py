@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.bounds import bounds_of_levels
 from evenkeel.measure.bounds.even import ample_room
 from evenkeel.measure.bounds.leading import leader_shares, most_led
-from evenkeel.measure.loads import has_leaders, usable, wanted_load
+from evenkeel.measure.loads import has_leaders, usable, wanted_leaders, wanted_load
 from evenkeel.measure.row_demands import RowDemands, row_demands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import Loss, LossSeries
@@ -303,7 +303,7 @@ def stock_and_demands(
         lead_least=_stays_least(leading.level, leading.least),
         leads_alike=bool((roomy < np.inf).all() and (most_led(cluster) == np.inf).all()),
         lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
-        led=int((partitions.replicas > 0).sum()) if leads else 0,
+        led=wanted_leaders(cluster),
         bytes_dimension=cluster.bytes_dimension,
     )
     return stock, Demanded(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ def reassigned(placement: Placement) -> NDArray[np.bool_]:
 
 def unchanged(placement: Placement) -> NDArray[np.bool_]:
     """Return which partitions stay as they are, leader included, (P,) bool."""
-    return stranded(placement) | reassigned(placement) | marked(placement, Flag.LEFT_ALONE)
+
+    def found() -> NDArray[np.bool_]:
+        kept = marked(placement, Flag.LEFT_ALONE)
+        return read_only(stranded(placement) | reassigned(placement) | kept)
+
+    return memoize(placement, "unchanged", found)
 
 
 def marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
