@@ -304,3 +304,27 @@ def test_a_stateful_set_that_was_scaled_down_and_up(public):
     ]
     refused = case.run("solve", *FILES, *more, "-o", "plan.json")
     assert refused.code == 2 and "add what is new, read again" in refused.text
+
+
+def test_a_pod_leaves_its_node_for_the_only_one_that_is_free(public):
+    case, node = public("kubernetes/consul-drained-beside-an-excluded-node"), "ip-10-3-{}-{}.*"
+    words = ("nodes.yaml", "pods.yaml", *NEVER, "--drain", node.format(0, 11), "-o", "plan.json")
+    assert case.run("solve", *words).code == 0
+    (moved,) = json.loads(case.written("plan.json"))["evictions"]
+    assert moved["pod"] == "consul-server-0" and moved["to"].startswith("ip-10-3-2-12.")
+    answer = case.run("solve", *words, "--exclude", node.format(2, 12), "--force")
+    assert answer.code == 4 and json.loads(case.written("plan.json"))["evictions"] == []
+    assert "4 spread node 1, 1 must be emptied, 1 accepts no replicas" in answer.text
+
+
+def test_zones_that_nothing_asks_for_are_asked_for(public):
+    case = public("kubernetes/three-pods-in-one-zone-without-a-spread")
+    words = ("session.txt", "--spread", "zone=1", *NEVER)
+    assert case.run("solve", *words, "-o", "plan.json").code == 0
+    moved = json.loads(case.written("plan.json"))["evictions"]
+    assert [one["pod"].rpartition("-")[0] for one in moved] == [
+        "istiod-6b9",
+        *["eventing-nats"] * 2,
+    ]
+    fewer = case.run("solve", *words, "--moves", "1", "--json")
+    assert (fewer.code, fewer.json["moves"], fewer.json["broken"]) == (3, 1, {"spread": 2})

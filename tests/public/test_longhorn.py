@@ -389,3 +389,23 @@ def test_answers_below_headings_are_all_read(public):
     cluster = ek.read(*map(case.path, ("volume-and-replicas.yaml", "nodes.yaml")))
     [move] = ek.solve(cluster.drain("host=walmsley"), goals=ek.Goals(level=None)).moves
     assert move.target in ("fordyce/longhorn-root", "selassie/longhorn-root")
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "own", "left"),
+    [
+        ("least-effort", "ignored", 3),
+        ("best-effort", "ignored", 2),
+        ("best-effort", "least-effort", 3),
+        ("best-effort", "disabled", 4),
+    ],
+)
+def test_a_second_node_takes_replicas_as_documented(public, tmp_path, everywhere, own, left):
+    case = public("longhorn/four-replicas-and-a-second-node")
+    text = case.path("longhorn.json").read_text()
+    text = text.replace('"value":"best-effort"', f'"value":"{everywhere}"')
+    text = text.replace('"replicaAutoBalance":"ignored"', f'"replicaAutoBalance":"{own}"')
+    (tmp_path / "given.json").write_text(text)
+    words = ("--method", "longhorn", "--level", "none", "-o", "plan.json")
+    assert case.run("solve", str(tmp_path / "given.json"), *words).code == 0
+    assert nodes_of(case, "vol-1").count("node-1") == left

@@ -148,3 +148,14 @@ def test_no_request_is_written_for_servers_that_take_none(public):
     later = case.path("jsz.json").read_text().replace('"2.8.4"', '"2.9.16"')
     (case.folder / "later.json").write_text(later)
     assert case.run("solve", str(case.folder / "later.json"), "--json").json["moves"] == 1
+
+
+def test_leaders_leave_the_one_that_leads_all_by_as_many_calls_as_are_allowed(public):
+    case = public("nats/one-server-leads-all")
+    words = ("jsz.jsonl", "--level", "none", "--leaders", "0", "--no-lead", "nats-0")
+    answer, requests, (_, leads) = solved(case, *words, "--leader-changes", "10", "--force", code=3)
+    assert len(requests) == 10 and Counter(leads.values())["nats-1"] == 21
+    assert "limits.leader_changes=10 used up" in answer.text
+    _, requests, (_, leads) = solved(case, *words, "--force")
+    assert len(requests) == 23 and sorted(Counter(leads.values()).values()) == [7, 8, 8, 8]
+    assert "nats-0" not in leads.values()

@@ -1,6 +1,7 @@
 """What operators of Qdrant reported, and what is right for each."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -126,3 +127,34 @@ def test_replicas_of_before_there_were_states_are_active(public):
     ((_, shard, source, target),) = moves(case, *files, "--drain", str(emptied))
     assert (shard, source) == (2, emptied)
     assert target in (1995564390118081002, 3084118168649519856)
+
+
+def written(case, *files_and_words, code):
+    """Return the answer, and the requests that were written."""
+    answer = case.run("solve", *files_and_words, "-o", "plan.json")
+    assert answer.code == code, answer.text
+    return answer, [one["request"] for one in json.loads(case.written("plan.json"))]
+
+
+def test_replicas_of_a_dead_peer_stay_where_no_other_peer_is_left(public):
+    case = public("qdrant/one-of-three-peers-is-killed")
+    answer, found = written(case, "cluster.json", "docs.json", "docs@1.json", "docs@2.json", code=4)
+    assert found == [] and "the last 12 of the replicas find no node" in answer.text
+
+
+def test_second_replicas_are_made_without_giving_one_up(public):
+    case = public("qdrant/more-replicas-by-hand")
+    files = ("cluster.json", "wiki.json", *(f"wiki@{i}.json" for i in range(3)))
+    _, found = written(case, *files, "--replicas", "wiki=2", code=0)
+    made = [one["replicate_shard"] for one in found]
+    assert sorted(one["shard_id"] for one in made) == [*range(6)]
+    assert {*Counter(one["to_peer_id"] for one in made).values()} == {2}
+
+
+def test_a_peer_is_emptied_but_for_what_is_being_copied(public):
+    case = public("qdrant/drained-during-a-transfer")
+    files = ("cluster.json", *(f"docs@{i}.json" for i in range(4)))
+    answer, found = written(case, *files, "--drain", "host=qdrant-3.qdrant-headless", code=3)
+    assert [one["move_shard"]["shard_id"] for one in found] == [2, 7, 10, 11]
+    assert {one["move_shard"]["from_peer_id"] for one in found} == {404}
+    assert "being copied; they are left alone (docs/3)" in answer.text

@@ -360,3 +360,13 @@ def test_queues_that_are_new_do_not_keep_a_plan_from_its_end(public):
     assert "2 of 10 copies done, 1 under way" in answer.text
     assert "has 1 partition that the plan lacks (new)" in answer.text
     assert "names 5 of 6 partitions" in answer.text
+
+
+def test_queues_of_one_member_get_two_more(public):
+    case = public("rabbitmq/one-member-each-after-an-import")
+    words = ("--replicas", "/=3", "--replicas", "prod=3", "-o", "out.sh")
+    answer = case.run("solve", "queues.json", "nodes.json", *words)
+    assert answer.code == 0 and "min active" not in answer.text
+    text = case.written("out.sh")
+    assert len(re.findall(r"^join (?:/|prod) ", text, re.MULTILINE)) == 12
+    assert len(re.findall("^lead [qp]", text, re.MULTILINE)) == 4 and "\nleave /" not in text

@@ -277,3 +277,29 @@ def test_zones_join_while_servers_are_replaced(public):
     moved = sum(a != b for old, new in zip(before, rows, strict=True)
                 for a, b in zip(old, new, strict=True))  # fmt: skip
     assert moved == 1524
+
+
+def test_two_servers_are_emptied_within_the_limits_of_the_others(public):
+    answer, head, rows = solved(public("swift/two-servers-without-weight"), "object.ring.gz")
+    held = Counter(one for row in rows for one in row)
+    assert "256 33.3% of the replicas" in " ".join(answer.text.replace("█", "").split())
+    assert {one: held[one] for one in range(12)} == dict.fromkeys(range(4), 0) | dict.fromkeys(
+        range(4, 12), 96
+    )
+    assert max(max(zones_of(head, row).values()) for row in rows) == 2
+    assert all(len({head["devs"][one]["ip"] for one in row}) == 3 for row in rows)
+
+
+def test_weights_are_followed_by_as_many_moves_as_are_allowed(public):
+    case = public("swift/two-servers-lose-weight-by-forty-moves")
+    words = ("--moves", "40", "--floor", "10%", "--exclude", "server=10.239.60.142")
+    before = read_ring(case.path("object.ring.gz"))[1]
+    answer, _, rows = solved(case, "object.ring.gz", *words, code=3)
+    came = [(set(row) - set(was)) for was, row in zip(before, rows, strict=True)]
+    assert sum(map(len, came)) == 40 and not set().union(*came) & {4, 5}
+    held = Counter(one for row in rows for one in row)
+    assert [held[one] for one in range(6)] == [54] * 4 + [64] * 2
+    assert "limits.moves=40 used up" in answer.text
+    assert read_ring(case.folder / "new.undo.ring.gz")[1] == before
+    again = case.run("solve", str(case.folder / "new.ring.gz"), "--floor", "10%", "--json")
+    assert (again.code, again.json["status"]) == (0, "optimal")
