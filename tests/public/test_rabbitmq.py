@@ -370,3 +370,15 @@ def test_queues_of_one_member_get_two_more(public):
     text = case.written("out.sh")
     assert len(re.findall(r"^join (?:/|prod) ", text, re.MULTILINE)) == 12
     assert len(re.findall("^lead [qp]", text, re.MULTILINE)) == 4 and "\nleave /" not in text
+
+
+def test_a_session_is_compared_with_the_folder_of_a_plan(public):
+    case = public("rabbitmq/three-nodes-take-over-from-three")
+    gone = [word for node in "abc" for word in ("--drain", f"rabbit@node-{node}")]
+    assert case.run("plan", "session.txt", *gone, "--replicas", "/=3", "-o", "move").code == 0
+    look = ("run", str(case.folder / "move"), "--dry-run", "--dump")
+    answer = case.run(*look, "session.txt")
+    assert answer.code == 0 and "wave 1 of " in answer.text
+    answer = case.run(*look, "now.txt")  # a queue of the plan was deleted
+    assert answer.code == 3 and "payments: is not there" in answer.text
+    assert "partitions outside the plan: 0 not seen, 1 new" in answer.text

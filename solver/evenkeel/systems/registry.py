@@ -436,14 +436,14 @@ def _recognise(
     if plans := [one for one in documents if PLAN in one.data[:BEGINNING]]:
         raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
     if asked is not None:
-        return asked, _values_of_strangers(taken_apart(documents, [asked]), [asked])
+        return asked, parts_for(asked, documents)
     # what is not asked is not imported: most files are those of a format of our own
     whole = not any(one.is_archive for one in documents)
     for name in ROOMS if whole else ():
         if all(map(_recogniser(name), documents)):
             return find(name), [*documents]
     there = [load() for load in known().values()]
-    parts = taken_apart(documents, there)
+    parts = _taken_apart(documents, there)
     for given in (parts, _values_of_strangers(parts, there)):
         for one in there:
             if given and all(map(one.recognises, given)):
@@ -470,7 +470,12 @@ def _refuse_large_strangers(beginnings: "Iterable[Document]", asked: Format | No
     faults.raise_if_any()
 
 
-def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
+def parts_for(format: Format, documents: "Sequence[Document]") -> "list[Document]":
+    """Return documents as a format reads them, without archives and lines around JSON."""
+    return _values_of_strangers(_taken_apart(documents, [format]), [format])
+
+
+def _taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
     """Put the files of folders and archives in their places, unless a format knows the whole."""
     found: list[Document] = []
     for whole in documents:

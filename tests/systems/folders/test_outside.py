@@ -66,7 +66,7 @@ def test_who_takes_the_room_of_a_wave_to_come_stops_it(document):
 def test_what_is_not_seen_and_what_is_new_is_counted(document):
     found = elsewhere(document, standing(p3=None, p9="n2", p2="elsewhere"), JOINS, 1)
     assert found.differences == ()
-    assert "outside the plan 1 partitions are not seen, and 1 are new" in found.notes
+    assert "partitions outside the plan: 1 not seen, 1 new" in found.notes
 
 
 def test_a_guard_tells_it(tmp_path):

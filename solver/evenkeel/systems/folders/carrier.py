@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.systems.folders.form import Command, Setting
-from evenkeel.systems.registry import find, is_known, taken_apart
+from evenkeel.systems.registry import find, is_known, parts_for
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -50,7 +50,7 @@ def names_all_nodes(format: str, documents: "Sequence[Document]") -> bool:
         return False
     system = find(format)
     carrier = system.carrier
-    return carrier is not None and carrier.lists_nodes(taken_apart(documents, [system]))
+    return carrier is not None and carrier.lists_nodes(parts_for(system, documents))
 
 
 def observed(live: Cluster) -> Observed:

@@ -37,7 +37,7 @@ from evenkeel.systems.folders.carrier import (
 from evenkeel.systems.folders.form import FILE, Expected, Form, read_form, shown
 from evenkeel.systems.json_text import Int32, decode_json
 from evenkeel.systems.plans.reading import plan_of
-from evenkeel.systems.registry import find, taken_apart
+from evenkeel.systems.registry import find, parts_for
 
 Joins = Sequence[Mapping[str, Sequence[int]]]
 """Of each wave, by partition, the nodes that join and, as ``~node``, those that leave."""
@@ -155,7 +155,7 @@ def elsewhere(
         notes.append(f"{len(moved):,} partitions outside the plan are elsewhere than it has them: "
                      f"{listed}")  # fmt: skip
     if gone or new:
-        notes.append(f"outside the plan {gone:,} partitions are not seen, and {new:,} are new")
+        notes.append(f"partitions outside the plan: {gone:,} not seen, {new:,} new")
     if moved and not strange:
         notes += _rules(cluster, end, end.replaced(node, end.leader))
     return Elsewhere(tuple(notes), tuple(_rooms(cluster, waves, wave, extra, most)))
@@ -414,7 +414,7 @@ def guard(folder: Path, documents: Sequence[Document], form: Form | None = None)
     system = find(form.format)
     assert system.read is not None
     assert system.carrier is not None
-    parts = taken_apart(documents, [system])
+    parts = parts_for(system, documents)
     if system.carrier.observe is not None:
         live = system.carrier.observe(parts)
     else:
