@@ -358,7 +358,7 @@ def test_queues_that_are_new_do_not_keep_a_plan_from_its_end(public):
     answer = case.run("resume", plan, "now.txt", "-o", "rest.json")
     assert answer.code == 0, answer.text
     assert "2 of 10 copies done, 1 under way" in answer.text
-    assert "has 1 partition that the plan lacks (new)" in answer.text
+    assert "has 1 partition more, left out" in answer.text
     assert "names 5 of 6 partitions" in answer.text
 
 
@@ -382,3 +382,13 @@ def test_a_session_is_compared_with_the_folder_of_a_plan(public):
     answer = case.run(*look, "now.txt")  # a queue of the plan was deleted
     assert answer.code == 3 and "payments: is not there" in answer.text
     assert "partitions outside the plan: 0 not seen, 1 new" in answer.text
+
+
+def test_members_that_were_added_or_deleted_are_a_difference(public):
+    answer = public("rabbitmq/three-nodes-take-over-from-three").run(
+        "diff", "session.txt", "now.txt"
+    )
+    assert answer.code == 0, answer.text
+    assert "3 moves, 1 replica given up, 1 partition that another node leads" in answer.text
+    assert "invoices[3] nowhere -> rabbit@node-e" in answer.text
+    assert "AFTER has 1 partition more, left out: new" in answer.text

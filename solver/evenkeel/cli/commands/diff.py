@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         moves_of,
         removals_of,
     )
-    from evenkeel.systems.plans.targets import grown_by_name, target_by_name
+    from evenkeel.systems.plans.targets import beside_by_name, grown_by_name
     from evenkeel.systems.registry import read
 
     before, files = [arguments.before], arguments.after
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             complain(
                 f"note: nodes of AFTER that BEFORE has not, taken to join: {some_of(joined, str)}"
             )
-        after = target_by_name(cluster, wanted)
+        cluster, after = beside_by_name(cluster, wanted)
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
         moves = moves_of(cluster, after, compared.joined.nonzero()[0])

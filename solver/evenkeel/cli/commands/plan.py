@@ -27,7 +27,7 @@ from evenkeel.cli.output import (
 )
 from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
+
+MOST_NAMED = 10
+"""Nodes that have died, or partitions that are new, which a note names."""
 
 
 def add(commands: Commands) -> None:
@@ -238,11 +241,17 @@ def _target(
 def note_left_alone(
     arguments: argparse.Namespace, cluster: "Cluster", named: "Cluster", what: str, stay: str
 ) -> None:
-    """Say of how many partitions files say nothing, and what is made of that."""
-    count = len(cluster.partitions)
-    there = len({*cluster.partitions.names}.intersection(named.partitions.names))
-    if there < count and not arguments.quiet:
+    """Say of how many partitions files say nothing, what is made of that, and which are new."""
+    if arguments.quiet:
+        return
+    known, count = {*cluster.partitions.names}, len(cluster.partitions)
+    new = [name for name in named.partitions.names if name not in known]
+    there = len(named.partitions) - len(new)
+    if there < count:
         complain(f"note: {what} names {there:,} of {count:,} partitions: the other ones {stay}")
+    if new:
+        names = some_of(new, str, MOST_NAMED)
+        complain(f"note: {what} has {counted(len(new), 'partition')} more, left out: {names}")
 
 
 def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:

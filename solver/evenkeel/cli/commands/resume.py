@@ -7,6 +7,7 @@ import numpy as np
 
 from evenkeel.cli.arguments import Commands, add_command
 from evenkeel.cli.commands.plan import (
+    MOST_NAMED,
     check_carrier,
     check_plan_out,
     code_of_plan,
@@ -21,14 +22,11 @@ from evenkeel.cli.output import complain, emit, page
 from evenkeel.cli.reading import files_of, read_files
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
-from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.model.runtime.printable import some_of
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.planning.plan import Plan
-
-MOST_NAMED = 10
-"""Nodes that are named that have died."""
 
 
 def add(commands: Commands) -> None:
@@ -115,13 +113,6 @@ def _note_missing(
 
     taken = "are taken to be where the plan begins"
     note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)
-    known = {*plan.cluster.partitions.names}
-    new = [name for name in seen.partitions.names if name not in known]
-    if new and not arguments.quiet:
-        complain(
-            f"note: what is there now has {counted(len(new), 'partition')} that the plan lacks "
-            f"({some_of(new, str, MOST_NAMED)}): loads of these are not counted"
-        )
     if (missing := missing_in(plan.cluster, seen)) and not arguments.quiet:
         names = ", ".join(missing)
         complain(f"note: missing values are taken from the plan: {names}")

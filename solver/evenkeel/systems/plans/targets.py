@@ -1,6 +1,7 @@
 """Read a target placement from another description of the same partitions."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,35 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     seen = cluster.down(died).with_placement(rows_alone(both, row))
     # what only the system's own format reads is of the same rows, and newer
     return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
+
+
+def beside_by_name(cluster: Cluster, later: Cluster) -> tuple[Cluster, Placement]:
+    """Return a cluster and where a later one has its partitions, both in as many slots."""
+    seen = observed_by_name(cluster, later).placement
+    width = np.maximum(np.diff(cluster.placement.first), np.diff(seen.first))
+    return cluster.with_placement(_in_slots(cluster.placement, width)), _in_slots(seen, width)
+
+
+def _in_slots(placement: Placement, width: NDArray[np.int64]) -> Placement:
+    """Return a placement with so many slots of each partition (P,), the added ones empty."""
+    first = np.concatenate([[0], np.cumsum(width)])
+    at = np.arange(len(placement.node)) + np.repeat(
+        first[:-1] - placement.first[:-1], np.diff(placement.first)
+    )
+
+    def spaced(given: NDArray[Any], empty: int) -> NDArray[Any]:
+        made = np.full(first[-1], empty, given.dtype)
+        made[at] = given
+        return read_only(made)
+
+    return Placement(
+        first=read_only(first),
+        node=spaced(placement.node, -1),
+        role=spaced(placement.role, 0),
+        flags=spaced(placement.flags, 0),
+        leader=placement.leader,
+        disk=None if placement.disk is None else spaced(placement.disk, -1),
+    )
 
 
 def _disks_named(faults: FaultList, cluster: Cluster, other: Cluster) -> NDArray[np.int32]:
