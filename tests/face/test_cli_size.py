@@ -162,6 +162,8 @@ def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, s
 def test_a_shortage_of_less_than_its_digits_is_told():
     short = Shortage("", "load", "disk", "", needed=1e12, held=1e12 - 2e6)
     assert short.reason == "disk has room for 1 T of the 1 T needed: 2,000,000 too little"
+    whole = Shortage("", "whole replicas", "cpu", "", needed=5.0, held=6.0)
+    assert "6 large replicas, and for fewer than the 5 needed if loads" in whole.reason
 
 
 def two_zones(path, cpu):

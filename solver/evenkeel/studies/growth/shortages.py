@@ -362,6 +362,9 @@ class Shortage(NamedTuple):
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
         sentence = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
         lacking = self.needed - self.held
+        if lacking < -NEARLY * self.needed:  # whole replicas: fewer fit if they grow
+            where = f"{self.measure}{where} has room for {held}{large}"
+            return f"{when}{where}, and for fewer than the {needed} needed if loads are any larger"
         # what is short by less than the digits that are written must not read as if it were not
         if held != needed:
             return sentence
