@@ -72,7 +72,7 @@ def wanted_replicas(cluster: Cluster) -> int:
 
 def wanted_leaders(cluster: Cluster) -> int:
     """Return how many partitions want a leader."""
-    return int(to_be_led(cluster).sum()) if has_leaders(cluster) else 0
+    return int(np.count_nonzero(to_be_led(cluster))) if has_leaders(cluster) else 0
 
 
 def to_be_led(cluster: Cluster) -> Flags:
@@ -80,11 +80,16 @@ def to_be_led(cluster: Cluster) -> Flags:
 
     Those that stay as they are without a live one get none.
     """
-    placement = cluster.placement
-    wanted: Flags = cluster.partitions.replicas > 0
-    if not placement.flags.any():
-        return wanted
-    return wanted & (~unchanged(placement) | at_node(cluster.nodes.serves, placement.leader_node))
+    placement, nodes = cluster.placement, cluster.nodes
+
+    def find() -> Flags:
+        wanted = cluster.partitions.replicas > 0
+        stays = unchanged(placement)
+        if stays.any():
+            wanted &= ~stays | at_node(nodes.serves, placement.leader_node)
+        return read_only(wanted)
+
+    return memoize(cluster.partitions, "to be led", find, placement, nodes)
 
 
 def wanted_load(cluster: Cluster) -> Reals:
@@ -96,9 +101,11 @@ def wanted_load(cluster: Cluster) -> Reals:
     stays = unchanged(placement)
 
     def add_up() -> Reals:
-        live = placement.owner[at_node(cluster.nodes.serves, placement.node)]
-        held = np.minimum(np.bincount(live, minlength=len(parts)), parts.replicas)
-        count = np.where(stays, held, parts.replicas) if stays.any() else parts.replicas
+        count = parts.replicas
+        if stays.any():
+            live = placement.owner[at_node(cluster.nodes.serves, placement.node)]
+            held = np.bincount(live, minlength=len(parts))
+            count = np.where(stays, np.minimum(held, count), count)
         leaders = (to_be_led(cluster) & led).astype(np.int64)
         voters = np.maximum(np.minimum(parts.voters, count) - leaders, 0)
         others = count - leaders - voters
