@@ -46,16 +46,6 @@ class Resources:
         self.claim(resource, change, amount)
         self.give(resource, change, amount)
 
-    def keep(self, change: Ints) -> None:
-        """Let the change before each of some, which takes no time, hold what they will claim."""
-        kept = np.zeros(self.changes, bool)
-        kept[change] = True
-        free = np.concatenate([*self.free, np.zeros(0)])
-        for resource, of, amount in list(self.claims):
-            rows = np.flatnonzero(kept[of])
-            rows = rows[amount[rows] <= free[resource[rows]]]
-            self.borrow(resource[rows], of[rows] - 1, amount[rows])
-
     def rows(self, charges: list[Charges]) -> tuple[Ints64, Ints32, Reals]:
         """Return charges by change: where each one's begin, the resources, and the amounts."""
         if not charges:

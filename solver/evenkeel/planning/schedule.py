@@ -391,9 +391,6 @@ class Schedule:
         shifts = charge_space(resources, cluster, target, actions, split)
         charge_groups(resources, cluster, target, actions)
         charge_throttle(resources, cluster, throttle, actions, copies)
-        resources.keep(
-            actions.change[ushered(actions, under_way(actions, cluster.placement.flags))]
-        )
         hopeless = actions.change[np.isin(actions.partition, actions.partition[actions.blocked])]
         charge_turns(resources, np.array(in_turn, np.int64), hopeless)
         lasts = copies.durations(actions, count)
