@@ -74,8 +74,11 @@ class Classes:
         order = np.lexsort((node, owner))
         owner, node = owner[order], node[order]
         nth = np.arange(len(owner)) - np.searchsorted(owner, owner)
+        size = scope.open.shape[1] + 1
         for n in range(int(nth.max(initial=-1)) + 1):
-            key = np.unique(key, return_inverse=True)[1].reshape(-1) * (scope.open.shape[1] + 1)
+            if key.max() >= 2**62 // size:
+                key = np.unique(key, return_inverse=True)[1].reshape(-1)
+            key *= size
             key[owner[nth == n]] += node[nth == n] + 1
         _, first, member = np.unique(key, return_index=True, return_inverse=True)
         of = member.reshape(-1)[owner]
@@ -334,15 +337,15 @@ def _places(
     scope: Scope, classes: Classes, amount: Ints32, domain: Ints32, usable: Flags
 ) -> tuple[Flags, Reals]:
     """Return which classes a limit binds, and how many replicas each domain takes; (Q, domains)."""
-    bound = np.zeros(len(classes.rule), bool)
+    bound, most = np.zeros(len(classes.rule), bool), amount[classes.first]
     places = np.zeros((len(classes.rule), int(domain.max(initial=-1)) + 1))
-    for q, rule in enumerate(classes.rule.tolist()):
-        there = domain[usable & scope.open[rule]]
-        most = amount[classes.first[q]] if len(classes.first) > q else NONE
+    for rule, is_open in enumerate(scope.open):
+        there = domain[usable & is_open]
+        which = np.flatnonzero((classes.rule == rule) & (most != NONE))
         # nodes outside every domain take any number
-        bound[q] = most != NONE and len(there) > 0 and bool((there >= 0).all())
-        if bound[q]:
-            places[q, there] = most
+        if len(which) and len(there) and there.min() >= 0:
+            bound[which] = True
+            places[which[:, None], there] = most[which, None]
     return bound, places
 
 
