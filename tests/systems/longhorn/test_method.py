@@ -140,16 +140,18 @@ def test_a_run_that_is_stopped_has_lost_no_replica(work):
         np.testing.assert_array_equal(again.native.entries, result.native.entries)
 
 
-def test_a_callback_is_told_and_may_stop_it():
+def test_a_callback_is_called_and_may_stop_it():
     cluster = plain(ZONES, {"a": 3}, settings=soft())
     seen = []
 
     def stop(progress):
         seen.append(progress.stage)
-        raise StopIteration
+        if progress.stage == "balance":  # a report of an earlier stage depends on the clock
+            raise StopIteration
 
     result = ek.solve(cluster, "longhorn", goals=ANY, work_limit=1, callback=stop)
-    assert (seen, result.stop_reason) == (["balance"], "interrupted")
+    assert (seen[-1], seen.count("balance")) == ("balance", 1)
+    assert result.stop_reason == "interrupted"
 
 
 def test_what_longhorn_does_not_know_is_refused():
