@@ -1,4 +1,4 @@
-"""Validate a request, run its method, and undo regressions.
+"""Validate a request, run its method, and restore partitions left worse than before.
 
 Every caller of a method (``solve``, sweeps, pipelines, simulations) enters here, so all of them get
 the same checks.

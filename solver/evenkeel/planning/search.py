@@ -1,4 +1,4 @@
-"""Order blocked changes by moves via a spare node, and by a search over a few changes.
+"""Find an order for deadlocked changes, by detours through spare nodes and by search.
 
 The search is a uniform-cost search (Dijkstra 1959) over the changes that are done and the replicas
 on a spare node. It makes one change at a time, which is enough: changes that may run side by side

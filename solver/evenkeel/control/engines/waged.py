@@ -1,4 +1,4 @@
-"""Helix's WAGED as the engine of a pipeline, in all four scopes."""
+"""Run Helix's WAGED in each of its four rebalance scopes as a step of a pipeline."""
 
 from dataclasses import dataclass, field, replace
 

@@ -1,4 +1,4 @@
-"""Even shares: loads of nodes balanced as far as rules permit, before any tolerance.
+"""Compute how evenly the rules let nodes share a load, without any tolerance.
 
 The total load is divided by capacity. A spread limit leaves the replicas of a partition only so
 many places outside a set of nodes, and a rule that opens few nodes leaves none; replicas without a

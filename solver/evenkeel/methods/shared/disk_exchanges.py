@@ -1,4 +1,4 @@
-"""Exchange the replicas that leave a node, or their new nodes, so that disks have room.
+"""Exchange moves between nodes so that the disks of each node have room.
 
 A search levels nodes without their disks. Of the replicas that may leave a node it may take one on
 a disk that has room, while another has to leave its disk in any case; and it may choose a node on

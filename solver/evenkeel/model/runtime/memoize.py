@@ -1,4 +1,4 @@
-"""Memoize values that follow from parts of a cluster, and keep them with a part.
+"""Cache values derived from an object on that object, until the other inputs change.
 
 The scenarios of a sweep share all that they do not change, and so what follows from it.
 """

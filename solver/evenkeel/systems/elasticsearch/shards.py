@@ -1,4 +1,4 @@
-"""Shards by index and number, from rows with one copy each."""
+"""Group the rows of ``_cat/shards``, one per shard copy, by index and shard number."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Write each wave as reroutes, one for each shard, with Elasticsearch's balancer held."""
+"""Write waves as Elasticsearch reroute requests, with automatic rebalancing disabled."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple

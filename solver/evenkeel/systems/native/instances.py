@@ -1,4 +1,4 @@
-"""Read re-placement instances: ``.npz`` of an expanded cluster that lost some nodes.
+"""Read rebalancing instances in ``.npz`` files: a cluster after an expansion and node failures.
 
 The leader stands in column 0 and carries an extra load; a replica whose node died keeps its number;
 one replica of a partition per zone.
