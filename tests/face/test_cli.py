@@ -539,7 +539,7 @@ class TestWaiting:
             waiting.compiling("state.apply")
             waiting.compiling("state.book")
         told = capsys.readouterr().err
-        assert told.startswith("compiling kernels (first run only, under a minute): ")
+        assert told.startswith("compiling kernels (once each, kept for later runs): ")
         assert told.count("\n") == 1
         with Waiting(quiet=True) as waiting:
             waiting.compiling("state.apply")
@@ -566,4 +566,4 @@ class TestWaiting:
             until("state.apply")
         told += capsys.readouterr().err
         assert "searching [far]" in told
-        assert "compiling kernels (first run only" in told
+        assert "compiling kernels (once each" in told

@@ -69,7 +69,7 @@ class Waiting:
         if self._compiled == 1 and not self._quiet:
             from evenkeel_kernels.build.shipped import why_compiled
 
-            self._say(f"compiling kernels (first run only, under a minute): {why_compiled()} ...")
+            self._say(f"compiling kernels (once each, kept for later runs): {why_compiled()} ...")
         self._text = f"compiling kernel {self._compiled}: {kernel}"
 
     def _show(self) -> None:
