@@ -30,7 +30,7 @@ def shown(name: str) -> str:
 
 def plain(text: str) -> str:
     """Return a text in which all but plain letters, digits and signs are numbers."""
-    return re.sub(r"[^A-Za-z0-9_.:@/%+ =,;()-]", _marked, text)
+    return re.sub(r"[^A-Za-z0-9_.:@/%+ =,;()?-]", _marked, text)
 
 
 def _marked(found: re.Match[str]) -> str:
