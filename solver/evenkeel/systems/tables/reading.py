@@ -890,6 +890,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
             "count as not known"
         )
+    if tiers := _without_limits(cluster):
+        yield (
+            f"no rule that keeps replicas of a partition apart by {' or '.join(tiers)}: without "
+            f"--spread {tiers[0]}=1 they may share one"
+        )
     if twice := _twice_on_a_node(cluster):
         yield (
             f"replicas of {some_of(twice, printable, NAMED)} more than once on a node: each row "
@@ -921,6 +926,19 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         )
     for name, count in empty.get("loads", {}).items():
         yield f"no load of {name} in {counted(count, 'row')} of replicas: it counts as 0"
+
+
+def _without_limits(cluster: Cluster) -> list[str]:
+    """Return the tiers that could keep replicas apart, where rules name none of them."""
+    topology, nodes = cluster.topology, len(cluster.nodes)
+    named = {limit.tier for rule in cluster.rules for limit in rule.limits()}
+    if named & {*topology.tiers} or any(rule.place or rule.voters_place for rule in cluster.rules):
+        return []
+    if cluster.partitions.replicas.max(initial=0) < 2:
+        return []
+    counts = [len(np.unique(domain[domain >= 0])) for domain in topology.domain]
+    pairs = zip(topology.tiers, counts, strict=True)
+    return [printable(tier) for tier, count in pairs if 1 < count < nodes]
 
 
 def _twice_on_a_node(cluster: Cluster) -> list[str]:
