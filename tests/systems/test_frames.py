@@ -110,8 +110,10 @@ class TestFrom:
 
     def test_columns_of_several_types_are_read_cell_by_cell(self):
         rows = pandas.DataFrame({"partition": [1, "1", 1.0, True, None], "node": ["a"] * 5})
-        cluster = ek.Cluster.from_frames(pandas.DataFrame(NODES), rows.iloc[[0, 3, 4]])
-        assert list(cluster.partitions.names) == ["1", "true", ""]
+        cluster = ek.Cluster.from_frames(pandas.DataFrame(NODES), rows.iloc[[0, 3]])
+        assert list(cluster.partitions.names) == ["1", "true"]
+        with pytest.raises(ek.InvalidInput, match="each row names its partition"):
+            ek.Cluster.from_frames(pandas.DataFrame(NODES), rows.iloc[[0, 3, 4]])
 
     def test_one_rule_is_for_all_and_a_column_may_name_them(self, frame):
         everywhere = ek.Cluster.from_frames(

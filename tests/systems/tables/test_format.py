@@ -275,7 +275,6 @@ class TestWhatIsWrong:
         [
             (b"partition,node\np,a\n,b\n", "partition"),
             (b"group,index,node\ng,0,a\ng,,b\n", "index"),
-            (b"group,index,node\ng,0,a\n,1,b\n", "group"),
         ],
     )
     def test_each_row_names_its_partition(self, rows, column):

@@ -520,7 +520,7 @@ def _partitions(faults: FaultList, table: Table) -> Partitions:
     keys = ("partition",) if "partition" in table.columns else ("group", "index")
     numbers = [table.numbered(key) for key in keys]
     for key, (texts, _) in zip(keys, numbers, strict=True):
-        if "" in texts:
+        if key != "group" and "" in texts:  # partitions may be of no group
             table.each(faults, key, lambda cell: not cell, "is empty: each row names its partition")
     if len(keys) == 1:
         return Partitions(*numbers[0])
