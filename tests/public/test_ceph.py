@@ -239,8 +239,8 @@ def test_a_plan_looks_at_maps_as_text(public):
     folder = str(case.folder / "move")
     maps = ("osd_dump.txt", "pg_dump.txt")
     assert case.run("plan", *maps, "crush.json", "--level", "5%", "-o", "move").code == 0
-    told = case.run("run", folder, "--dry-run", *(word for one in maps for word in ("--dump", one)))
-    assert told.code == 0 and "ready: wave 1 of " in told.text
+    ran = case.run("run", folder, "--dry-run", *(word for one in maps for word in ("--dump", one)))
+    assert ran.code == 0 and "ready: wave 1 of " in ran.text
 
 
 @BY_EITHER

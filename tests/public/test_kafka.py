@@ -71,8 +71,8 @@ class TestUnderWay:
     @pytest.mark.parametrize("words", [[], ["--exclude", "2", "--moves", "2", "--floor", "10%"]])
     def test_they_are_led_by_the_first_of_their_target(self, public, words):
         case = public("kafka/moving-to-a-third-broker")
-        told = case.run("solve", "session.txt", *words, "-o", "p.json")
-        assert told.code == 0 and "of 2 partitions (s14_move-0, s14_move-2)" in told.text
+        ran = case.run("solve", "session.txt", *words, "-o", "p.json")
+        assert ran.code == 0 and "of 2 partitions (s14_move-0, s14_move-2)" in ran.text
         assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
         cluster = ek.read(case.path("session.txt"))
         led = [cluster.nodes.names[n] for n in cluster.placement.leader_node.tolist()]
