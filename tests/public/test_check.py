@@ -211,7 +211,8 @@ SOUND = {
     "kafka/verified-and-complete": {"described.txt verify.txt": "3 nodes, 3 alive"},
     "kubernetes/dump-of-a-cluster": {
         "nodes.json none.json": "",
-        "nodes-of-podset.json podset.json": "StrimziPodSet: they stay",
+        "nodes-of-podset.json podset.json":
+            "operators make the pods of default/StrimziPodSet",
     },
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",

@@ -328,3 +328,39 @@ def test_zones_that_nothing_asks_for_are_asked_for(public):
     ]
     fewer = case.run("solve", *words, "--moves", "1", "--json")
     assert (fewer.code, fewer.json["moves"], fewer.json["broken"]) == (3, 1, {"spread": 2})
+
+
+def test_an_operator_makes_a_pod_anew_without_a_patch(public):
+    case = public("kubernetes/instances-of-an-operator-on-one-node")
+    assert "same node 1" in case.run("check", "nodes.json", "pods.json").text
+    answer, moved = evicted(case)
+    assert (answer.code, moved) == (0, {"nautobot-cluster-6": ("hp2", "hp1")})
+    assert "operators make the pods of nautobot/Cluster.postgresql.cnpg.io" in answer.text
+    assert json.loads(case.written("plan.patches.json"))["patches"] == []
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "leaves"),
+    [("k1", 0, {"keycloak-test-postgresql-0"}), ("k2", 3, set())],
+)
+def test_a_budget_that_selects_some_pods_of_a_workload_keeps_these(public, node, code, leaves):
+    answer, moved = evicted(public("kubernetes/budget-of-the-master"), *NEVER, "--drain", node)
+    assert (answer.code, {*moved}) == (code, leaves)
+    assert "keycloak-test-postgresql-pdb allow no disruption" in answer.text
+    assert ("1 not kept" in answer.text) == (code == 3)
+
+
+def test_a_rollout_waits_for_a_node(public):
+    answer, moved = evicted(public("kubernetes/rollout-of-a-pooler-on-two-nodes"))
+    assert (answer.code, moved) == (3, {})
+    assert "spread node 1 of its group" in answer.text and "share a node" not in answer.text
+
+
+def test_a_spread_looks_at_zones_without_volumes(public):
+    case = public("kubernetes/spread-beyond-the-zones-of-volumes")
+    answer, moved = evicted(case)
+    assert (answer.code, moved) == (3, {})
+    assert "spread 1 1" in answer.text and "nodes that take any are left in 2 only" in answer.text
+    answer = case.run("solve", "nodes.json", "pods.json", *NEVER, "-o", "plan.json")
+    (moved,) = json.loads(case.written("plan.json"))["evictions"]
+    assert answer.code == 0 and moved["to"] == "ip-192-168-66-78"

@@ -239,10 +239,14 @@ class Eligible:
         """Return how many domains a spread looks at."""
         return len(np.unique(self.codes(each.topologyKey)[self.counted(spec, each)]))
 
-    def closed(self, spec: PodSpec, each: SpreadConstraint) -> Mask:
-        """Return the nodes of domains that a spread looks at and no pod may come to, (N,)."""
+    def closed(self, spec: PodSpec, each: SpreadConstraint, reached: Mask) -> Mask:
+        """Return the nodes of domains that a spread looks at and no pod may come to, (N,).
+
+        Volumes are on the nodes that are reached; a spread looks at the others all the same.
+        """
         codes = self.codes(each.topologyKey)
-        return self.counted(spec, each) & ~np.isin(codes, codes[self.open(spec) & self.ready])
+        open_to = self.open(spec) & self.ready & reached
+        return self.counted(spec, each) & ~np.isin(codes, codes[open_to])
 
     def cordons(self, spec: PodSpec, each: SpreadConstraint) -> bool:
         """Whether a spread does not look at a domain because all that it has is cordoned."""
@@ -546,7 +550,7 @@ class Constraints:
         near = affinity.nodeAffinity if affinity else None
         if near and near.preferredDuringSchedulingIgnoredDuringExecution:
             self._note(one, "preferred nodes")
-        if len(one.pods) > 1 and spread["node"] != 1:
+        if len(one.pods) > 1 and spread["node"] != 1 and not self._alone_among_all(w):
             self._note(
                 one,
                 "its pods may share a node: one that goes to the node of another counts as not "
@@ -574,6 +578,13 @@ class Constraints:
                 self._note(one, f"preferred anti-affinity with other pods by {term.key}")
             if w in chosen:
                 self._keep_apart(term.key, weight, spread)
+
+    def _alone_among_all(self, w: int) -> bool:
+        """Whether the rule of all that a workload is counted with keeps its pods on nodes apart."""
+        return any(
+            key == HOST and weight is None and self.together.get(w) == chosen
+            for key, weight, chosen in self._mutual.get(w, ())
+        )
 
     def _keep_apart(self, key: str, weight: int | None, spread: dict[str, Amount]) -> None:
         """Set the limit of a term on those that it keeps apart."""
@@ -653,7 +664,9 @@ class Constraints:
         one, tier = self.workloads[w], self.tier(each.topologyKey)
         if self.eligible.cordons(one.first.spec, each):
             self._note(one, f"a spread by {each.topologyKey} that passes over cordoned nodes")
-        closed = self.eligible.closed(one.first.spec, each)
+        everywhere = np.ones(len(self.nodes), np.bool_)
+        reached = [mask for i in sorted(among) for mask in self.everyone[i].reach or [everywhere]]
+        closed = self.eligible.closed(one.first.spec, each, np.logical_or.reduce(reached))
         if closed.any():
             codes = self.eligible.codes(each.topologyKey)
             stands = np.concatenate([self._stands[i] for i in sorted(among)])

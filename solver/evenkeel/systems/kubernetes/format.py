@@ -7,7 +7,8 @@ Kubernetes API: ``Node``, ``Pod`` (topology spread constraints, affinity, tolera
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, largest
 from evenkeel.systems.json_text import encode_indented
-from evenkeel.systems.kubernetes.constraints import HOST, Constraints, meets, ready, selects
+from evenkeel.systems.kubernetes.constraints import HOST, Constraints, Selected, meets, ready
 from evenkeel.systems.kubernetes.resources import (
     Node,
     Objects,
@@ -35,6 +36,7 @@ from evenkeel.systems.kubernetes.resources import (
 )
 from evenkeel.systems.kubernetes.workloads import (
     HOST_PORT,
+    OPERATORS,
     PODS,
     Workload,
     amounts,
@@ -240,10 +242,10 @@ def read(documents: Sequence[Document]) -> Cluster:
         "forbidden": constraints.forbidden(),
         "native_format": NAME,
     }
-    least = _least(objects, workloads, stay)
+    least, held = _budgeted(objects, workloads, stay)
     given |= constraints.domains()
     given |= _states(objects)
-    given |= _placement(workloads, place, least)
+    given |= _placement(workloads, place, least, held)
     given |= _amounts(objects, workloads, stay, place)
     given["native"] = Snapshot(
         tuple(objects.items),
@@ -271,7 +273,10 @@ def _states(objects: Objects) -> dict[str, Any]:
 
 
 def _placement(
-    workloads: Sequence[Workload], place: Mapping[str, int], least: NDArray[np.int64]
+    workloads: Sequence[Workload],
+    place: Mapping[str, int],
+    least: NDArray[np.int64],
+    held: Collection[tuple[int, int]],
 ) -> dict[str, Any]:
     """Return the node of each pod, a slot each, without leaders."""
     node, flags = [], []
@@ -279,7 +284,7 @@ def _placement(
         for i, (_, pod) in enumerate(one.pods):
             n = place.get(pod.spec.nodeName or "", -1)
             alone = bool(one.reach) and one.reach[i].sum() == 1
-            stays = n >= 0 and (alone or least[p] == len(one.pods))
+            stays = n >= 0 and (alone or (p, i) in held or least[p] == len(one.pods))
             node.append(n)
             flags.append(Flag.HEALTHY * (pod.status.phase == "Running") | Flag.PINNED * stays)
     width = np.array([len(one.pods) for one in workloads], np.int64)
@@ -346,50 +351,57 @@ def _amounts(
     return {"dimensions": names, "load": load, "capacity": capacity}
 
 
-def _least(
+def _budgeted(
     objects: Objects,
     workloads: Sequence[Workload],
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
-) -> NDArray[np.int64]:
-    """Return the least number of pods of each workload, by the disruption budgets."""
+) -> tuple[NDArray[np.int64], set[tuple[int, int]]]:
+    """Return the least number of pods of each workload, and pods that no budget lets go, by slot.
+
+    Pods of one workload may have labels of their own, such as the role in which they run.
+    """
+    slots = [(p, i) for p, one in enumerate(workloads) for i in range(len(one.pods))]
+    pods = [pair for one in workloads for pair in one.pods] + [(at, pod) for at, pod, _ in stay]
+    selected = Selected(
+        [
+            Workload(pod.metadata.namespace, "Pod", pod.metadata.name, [(at, pod)])
+            for at, pod in pods
+        ]
+    )
     least = np.zeros(len(workloads), np.int64)
-    spaces: dict[str, list[int]] = {}
-    for p, one in enumerate(workloads):
-        spaces.setdefault(one.namespace, []).append(p)
-    staying: dict[str, list[Pod]] = {}
-    for _, pod, _ in stay:
-        staying.setdefault(pod.metadata.namespace, []).append(pod)
-    fixed, awaited, bound = [], list[str](), set[int]()
+    held, bound = set[tuple[int, int]](), set[tuple[int, int]]()
+    fixed, awaited = [], list[str]()
     for at, budget in objects.budgets.values():
         spec, space = budget.spec, budget.metadata.namespace
-        chosen = [p for p in spaces.get(space, ()) if selects(spec.selector, workloads[p].labels)]
+        found = selected.by(space, spec.selector)
+        chosen = {slots[k] for k in found if k < len(slots)}
         if not chosen or (spec.minAvailable is None and spec.maxUnavailable is None):
             continue
-        count = sum(len(workloads[p].pods) for p in chosen) + sum(
-            selects(spec.selector, pod.metadata.labels or {}) for pod in staying.get(space, ())
-        )
         if spec.minAvailable is not None:
             least_of = share_of(
-                objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count
+                objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, len(found)
             )
-            away = count - least_of
+            away = len(found) - least_of
         else:
             given = spec.maxUnavailable or 0
-            away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, count)
+            away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, len(found))
         status, always = budget.status, spec.unhealthyPodEvictionPolicy == "AlwaysAllow"
         if away <= 0:
             fixed.append(f"{space}/{budget.metadata.name}")
+            held |= chosen
         elif status.disruptionsAllowed == 0 and not always:
             healthy = f"{status.currentHealthy} of {status.desiredHealthy}"
             awaited.append(f"{space}/{budget.metadata.name} ({healthy})")
-        for p in chosen:
-            pods = len(workloads[p].pods)
-            if p in bound:
-                least[p] = pods
-                objects.notes.add(SEVERAL, workloads[p].full_name)
-            else:
-                least[p] = max(least[p], pods - min(max(away, 0), pods))
-            bound.add(p)
+        for p in sorted({p for p, _ in chosen & bound}):
+            objects.notes.add(SEVERAL, workloads[p].full_name)
+        held |= chosen & bound
+        bound |= chosen
+        for p, own in Counter(p for p, _ in chosen).items():
+            if 0 < away < own:
+                least[p] = max(least[p], len(workloads[p].pods) - away)
+    for p, own in Counter(p for p, _ in held).items():
+        if own == len(workloads[p].pods):
+            least[p] = own
     if fixed:
         objects.notes.add(
             f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
@@ -400,7 +412,7 @@ def _least(
             f"that budgets {some_of(awaited, printable, MOST_NAMED)} allow no disruption now, as "
             "too few of their pods are ready: evictions are refused until more are"
         )
-    return least
+    return least, held
 
 
 HASH = "pod-template-hash"
@@ -518,7 +530,9 @@ def _patches(
     changed = {(one["namespace"], one["workload"]) for one in moves}
     found = []
     for p, one in enumerate(snapshot.workloads):
-        if one.waits or (one.namespace, f"{one.kind}/{one.name}") not in changed:
+        if one.waits or one.kind in OPERATORS:
+            continue
+        if (one.namespace, f"{one.kind}/{one.name}") not in changed:
             continue
         own = after.node[int(after.first[p]) : int(after.first[p + 1])]
         planned = np.unique(own[own >= 0])

@@ -158,6 +158,12 @@ def share_of(faults: FaultList, at: str, given: int | str, count: int) -> int:
 MOVABLE = {"ReplicaSet", "StatefulSet", "ReplicationController"}
 """Owners that make another pod in the place of one that was evicted."""
 
+OPERATORS = {
+    "Cluster.postgresql.cnpg.io", "InstanceSet.workloads.kubeblocks.io",
+    "StrimziPodSet.core.strimzi.io",
+}  # fmt: skip
+"""Owners, with their groups, that do so and have no template which a patch could change."""
+
 STAYING = {"DaemonSet", "Node", "Job"}
 """Owners whose pods are made for one node, or end by themselves."""
 
@@ -238,13 +244,15 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
             strange.append(f"{pod.metadata.namespace}/{pod.metadata.name} on {pod.spec.nodeName}")
             continue
         owner = next((one for one in pod.metadata.ownerReferences or () if one.controller), None)
-        if owner is None or owner.kind not in MOVABLE or pod.metadata.deletionTimestamp:
+        kind = _resource(owner) if owner else ""
+        replaced = kind.partition(".")[0] in MOVABLE or kind in OPERATORS
+        if owner is None or not replaced or pod.metadata.deletionTimestamp:
             if pod.spec.nodeName:
                 stay.append((at, pod, own))
-            if owner is not None and owner.kind not in MOVABLE | STAYING:
+            if owner is not None and not replaced and owner.kind not in STAYING:
                 kinds[owner.kind] = None
             continue
-        name = (pod.metadata.namespace, _resource(owner), owner.name)
+        name = (pod.metadata.namespace, kind, owner.name)
         one = workloads.setdefault(name, Workload(*name))
         one.pods.append((at, pod))
         one.asked.append(own)
@@ -267,6 +275,11 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
             "stay, since it is not known what would replace them"
         )
     found = [workloads[name] for name in sorted(workloads)]
+    if operated := [one.full_name for one in found if one.kind in OPERATORS]:
+        objects.notes.add(
+            f"that operators make the pods of {some_of(operated, printable, MOST_NAMED)}: these "
+            "are evicted without a patch, so that the scheduler alone chooses their nodes"
+        )
     if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
         objects.notes.add(
             f"that pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
