@@ -55,7 +55,7 @@ from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.model.reading.quantities import check_time_limit
+from evenkeel.model.reading.quantities import check_time_limit, require
 from evenkeel.model.runtime.logs import log_event
 
 MOST_PARTITIONS = 5_000
@@ -541,6 +541,7 @@ def relaxation(
     goals = Goals() if goals is None else goals
     require_cluster(cluster)
     before = bounds(cluster, goals) if proven is None else proven
+    require("proven", before, Bounds)
     watch = Watch(time_limit, None, None)
     if isinstance(goals, Cost):
         assert before.cost is not None

@@ -5,7 +5,7 @@ and leave it to ``changed_parts``; so do simulated nodes that join. A node witho
 tier is outside all domains: no limit of that tier counts its replicas.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, TypedDict, TypeVar, cast
@@ -546,7 +546,8 @@ def _nodes_of(faults: FaultList, name: str, parts: Parts, changes: Changes) -> N
 
 def listed(which: Any) -> Any:
     """Return one name or number as a list of it."""
-    return [which] if isinstance(which, str) or shape_of(which) == () else which
+    several = isinstance(which, Iterable) and not isinstance(which, str) and shape_of(which) != ()
+    return which if several else [which]
 
 
 def _whole_table(faults: FaultList, name: str, given: Any, parts: Parts) -> Any:

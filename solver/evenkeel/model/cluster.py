@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.changes import Changeable, parts_of
 from evenkeel.model.disks import Disks
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
 from evenkeel.model.intake.parts import read_changes, read_parts
@@ -20,6 +20,7 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_arguments
+from evenkeel.model.reading.quantities import require
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.model.topology import Topology
@@ -364,12 +365,17 @@ class Cluster(Changeable, Shown):
         Parameters
         ----------
         placement : Placement
-            Where they are.
+            Where they are; ``replace`` takes lists.
 
         Returns
         -------
         Cluster
             Sharing everything else with this one.
+
+        Raises
+        ------
+        InvalidInput
+            If it is none, or one of other partitions or nodes.
         """
         return replace(self, placement=placement)
 
@@ -385,8 +391,7 @@ class Cluster(Changeable, Shown):
 
 def require_cluster(given: object) -> None:
     """Raise ``InvalidInput`` for anything but a cluster."""
-    if not isinstance(given, Cluster):
-        raise InvalidInput([Fault("cluster", type(given).__name__, "must be a Cluster")])
+    require("cluster", given, Cluster)
 
 
 _readers: list[Callable[..., Any]] = []

@@ -136,7 +136,7 @@ class Names(Sequence[str]):
         return f"<Names: {first}, ... {self[-1]!r}, {self._count:,} in all>"
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return isinstance(name, str) and name in self._places
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -5,16 +5,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
-from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
+from evenkeel.model.reading.arrays import (
+    Flags,
+    Ints32,
+    Ints64,
+    Reals,
+    Rows,
+    as_array,
+    check_range,
+    read_only,
+)
 from evenkeel.model.reading.frames import Backend, Frame
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real, is_whole
@@ -813,20 +823,29 @@ class Plan(Reported, Shown):
         """
         return Table.of_records(PlanRow, self.rows()).frame(backend)
 
-    def rows_of(self, which: Ints) -> list[PlanRow]:
+    def rows_of(self, which: ArrayLike) -> list[PlanRow]:
         """Return some steps with names.
 
         Parameters
         ----------
-        which : ndarray of int
+        which : array_like of int
             Indices of steps.
 
         Returns
         -------
         list of PlanRow
             In the order asked for.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such step.
         """
-        return rows_of(self, which)
+        faults = FaultList()
+        steps = as_array(faults, "which", which, np.int64, (None,))
+        check_range(faults, "which", steps, 0, len(self), f"must be 0 to {len(self) - 1}")
+        faults.raise_if_any()
+        return rows_of(self, steps)
 
     def __repr__(self) -> str:
         return f"<Plan: {counted(len(self), 'step')} in {counted(len(self.waves), 'wave')}>"

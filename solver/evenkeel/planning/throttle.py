@@ -349,7 +349,7 @@ class Protocol:
         InvalidInput
             If there is none.
         """
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             known = sorted(PRESETS)
             reason = f"unknown protocol; known: {known}{did_you_mean(str(name), known)}"
             raise InvalidInput([Fault("protocol", name, reason)])

@@ -13,7 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.model.reading.quantities import Percent
+from evenkeel.model.reading.quantities import Percent, check_whole
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
@@ -105,6 +105,8 @@ class Frontier(Reported, Shown):
             If the repairs alone need more.
         """
         faults = FaultList()
+        check_whole(faults, "moves", moves)
+        faults.raise_if_any()
         affordable = np.flatnonzero(self.moves <= moves)
         if len(affordable) == 0:
             message = f"the repairs alone take {int(self.moves.min())} moves"

@@ -24,7 +24,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import find
 from evenkeel.methods.run import MethodRun, checked, run_checked, run_guarded, run_method
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, over_the_whole
 from evenkeel.model.names import Names
@@ -32,7 +32,7 @@ from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.model.reading.quantities import is_whole
+from evenkeel.model.reading.quantities import check_whole
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
@@ -316,8 +316,9 @@ def solve_in_parts(
     cluster : Cluster
         The snapshot; it is not changed.
     parts : int, optional
-        How many; as many as make parts of eight million replicas by default, and one is solved as
-        ``solve`` does. Groups that a limit or ``depends`` binds together stay in one part.
+        How many, one for each partition at most; as many as make parts of eight million replicas
+        by default, and one is solved as ``solve`` does. Groups that a limit or ``depends`` binds
+        together stay in one part.
     executor : concurrent.futures.Executor, optional
         Executor that solves parts, the calling thread by default. The answer is the same for any
         number of workers. Threads share the cluster and run side by side; a process, or a
@@ -355,8 +356,9 @@ def solve_in_parts(
     """
     clock = Stopwatch()
     faults = FaultList()
-    if parts is not None and not (is_whole(parts) and parts >= 1):
-        faults.add("parts", parts, "must be a whole number, 1 or more")
+    require_cluster(cluster)
+    if parts is not None:
+        check_whole(faults, "parts", parts, 1)
     if executor is not None and not isinstance(executor, Executor):
         faults.add("executor", executor, "must be a concurrent.futures.Executor")
     if callback is not None and not callable(callback):
@@ -366,7 +368,8 @@ def solve_in_parts(
     faults.raise_if_any()
     asked = checked(find("balance"), cluster, goals=goals, seed=seed)
     wanted = Goals() if goals is None else goals
-    count = parts_of(cluster) if parts is None else operator.index(parts)
+    asked_parts = parts_of(cluster) if parts is None else operator.index(parts)
+    count = min(asked_parts, max(len(cluster.partitions), 1))
     if count == 1 or over_the_whole(wanted):
         return solve(cluster, goals=goals, seed=seed)
     log_event(

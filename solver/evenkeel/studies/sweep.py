@@ -20,6 +20,7 @@ from evenkeel.model.reading.frames import (
     Frame,
 )
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import check_whole
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
@@ -256,7 +257,10 @@ class Sweep(Reported, Shown):
         Failed ones come first, then those that lose most, break most, leave most without a quorum
         or short of replicas, fill a node most and take most moves; those not run come last.
         """
-        return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
+        faults = FaultList()
+        check_whole(faults, "count", count)
+        faults.raise_if_any()
+        return sorted(self.rows(), key=harmlessness)[:count]
 
     def __repr__(self) -> str:
         return f"<Sweep: {self.summary}>"
@@ -372,8 +376,10 @@ def sweep(
     if callback is not None and not callable(callback):
         faults.add("callback", callback, "must be callable")
     held = _protocol(faults, protocol)
-    if recovery is not None:
+    if isinstance(recovery, Throttle):
         check_throttle(faults, cluster, recovery)
+    elif recovery is not None:
+        faults.add("recovery", recovery, "must be a Throttle")
     # what was counted of the caller's own placement need not travel
     own = cluster.with_placement(replace(cluster.placement))
     study = Study(HeldCluster(own), method, asked, recovery, held)

@@ -14,11 +14,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import entries_of, read_only
 from evenkeel.model.reading.keywords import did_you_mean, known_keywords
+from evenkeel.model.reading.quantities import check_text
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.csv_text import ANYTHING, read_table
 from evenkeel.systems.documents import Document, Source, collector_held, quoted
@@ -161,9 +162,11 @@ def read_loads(
     (('d0', 'qps'), [5.0, 7.0])
     """
     faults = FaultList()
+    require_cluster(cluster)
     _check_take(faults, take)
+    check_text(faults, "dimension", dimension)
     document = Document.load(source)
-    given = _read_labels(faults, labels or {})
+    given = _read_labels(faults, {} if labels is None else entries_of(faults, "labels", labels))
     faults.raise_if_any()
     notes: list[str] = []
     with collector_held():
@@ -176,8 +179,9 @@ def read_loads(
 
 
 def _check_take(faults: FaultList, take: str) -> None:
-    number = take[1:] if take[:1] == "p" else ""
-    if take not in ("last", "mean", "max") and not (number.isdecimal() and int(number) <= 100):
+    number = take[1:] if isinstance(take, str) and take[:1] == "p" else ""
+    usual = isinstance(take, str) and take in ("last", "mean", "max")
+    if not usual and not (number.isdecimal() and int(number) <= 100):
         faults.add("take", take, "must be last, mean, max, or a percentile such as p95")
 
 

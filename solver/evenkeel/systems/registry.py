@@ -23,12 +23,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
-from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.model.runtime.atomic import as_path, write_atomically
 from evenkeel.model.runtime.later import imported
 from evenkeel.systems.documents import collector_held
 
@@ -225,6 +225,7 @@ def usual(cluster: Cluster) -> dict[str, Any]:
     >>> usual(cluster)
     {}
     """
+    require_cluster(cluster)
     found = dict(system_of(cluster).usual(cluster))
     method = {"method": found.pop("method")} if "method" in found else {}
     return method | ({"goals": Goals(**found)} if found else {})
@@ -392,7 +393,8 @@ def write(
     if not isinstance(cluster, Cluster):
         message = "must be a Cluster; what a solve came to goes with it, placement=result"
         raise InvalidInput([Fault("cluster", type(cluster).__name__, message)])
-    chosen = writer_of(cluster, path, format)
+    target_file = as_path(path)
+    chosen = writer_of(cluster, target_file, format)
     assert chosen.encode is not None
     target = getattr(placement, "placement", placement)
     if not (target is None or isinstance(target, Placement)):
@@ -401,7 +403,7 @@ def write(
         raise InvalidInput(
             [Fault("placement", len(target), f"needs {len(cluster.partitions)} partitions")]
         )
-    files = chosen.encode(cluster, target, Path(path), **options)
+    files = chosen.encode(cluster, target, target_file, **options)
     if not overwrite:
         _check_sources(*files)
     # what goes with a file, such as the way back, is on disk before the file itself

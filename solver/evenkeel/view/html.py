@@ -14,7 +14,7 @@ from string import Template
 from typing import Any
 
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.model.runtime.atomic import as_path, write_atomically
 from evenkeel.model.runtime.table import NAME_LETTERS, Column, Pair, Spread, Table
 from evenkeel.view.terminal import Line, bar, histogram
 
@@ -306,7 +306,7 @@ def _folded(shown: Table) -> str:
 
 def check_page(path: str | os.PathLike[str], argument: str = "path") -> None:
     """Raise what is wrong with the name of a page, before any work is done for it."""
-    if Path(path).suffix.lower() not in SUFFIXES:
+    if as_path(path, argument).suffix.lower() not in SUFFIXES:
         raise InvalidInput([Fault(argument, os.fspath(path), f"must end in one of {[*SUFFIXES]}")])
 
 

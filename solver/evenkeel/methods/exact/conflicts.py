@@ -11,6 +11,7 @@ from evenkeel.methods.shared.size import check_size
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import require
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -49,9 +50,10 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
     >>> conflicts(c)
     ('partition spread zone 1 (zone=a)', 'partition spread zone 1 (zone=b)')
     """
-    options = options or Exact()
+    options = Exact() if options is None else options
     faults = FaultList()
     require_cluster(cluster)
+    require("options", options, Exact)
     check_size(faults, cluster, options)
     faults.raise_if_any()
     from ortools.sat.python import cp_model

@@ -20,6 +20,7 @@ from evenkeel.model.intake.placement import check_placement
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.quantities import require
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import Topology
@@ -65,6 +66,7 @@ def _checks(parts: Parts) -> Iterable[tuple[object, tuple[object, ...], Check]]:
     """Yield each part, the objects that it must fit, and how that is checked."""
     nodes, topology = parts["nodes"], parts["topology"]
     partitions, placement = parts["partitions"], parts["placement"]
+    require("placement", placement, Placement)
     rules, dimensions = parts["rules"], parts["dimensions"]
     yield nodes, (dimensions,), lambda faults: _nodes(faults, nodes, len(dimensions))
     yield topology, (nodes.names,), lambda faults: _topology(faults, topology, len(nodes.names))

@@ -268,6 +268,9 @@ def check_rules(
             check_counts(faults, path, one, "group", replicas[ours], voters[ours], nodes, topology)
 
 
+MOST = 2**31 - 1
+"""What the amount of a limit may be at most."""
+
 LABELS = ("domains", "attributes", "node_names")
 """Arguments with labels; expressions are not checked against invalid ones."""
 
@@ -369,6 +372,8 @@ def _check_amount(faults: FaultList, path: str, amount: object, least: int) -> N
         _check_weight(faults, path, amount)
     if number is not None and not (is_whole(number) and number >= least):  # type: ignore[operator]
         faults.add(path, number, f"must be a whole number, {least} or more")
+    elif number is not None and number > MOST:  # type: ignore[operator]
+        faults.add(path, number, f"must be {MOST:,} at most; None sets no limit")
 
 
 def _check_weight(faults: FaultList, path: str, amount: tuple[object, ...]) -> None:

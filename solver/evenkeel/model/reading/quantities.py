@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
 BYTE_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15, "EB": 10**18,
@@ -154,6 +154,14 @@ def check_text(faults: FaultList, path: str, given: Any) -> None:
     """Note a value that is no text."""
     if not isinstance(given, str):
         faults.add(path, given, "must be a string")
+
+
+def require(path: str, given: object, kind: type) -> None:
+    """Raise ``InvalidInput`` for a value of another class, by the name of its own."""
+    if not isinstance(given, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        message = f"must be {article} {kind.__name__}"
+        raise InvalidInput([Fault(path, type(given).__name__, message)])
 
 
 def check_time_limit(faults: FaultList, given: Any) -> None:

@@ -6,10 +6,21 @@ from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 
+from evenkeel.model.errors import Fault, InvalidInput
+
+
+def as_path(given: object, argument: str = "path") -> Path:
+    """Return what a caller names a file by as a path; ``InvalidInput`` for anything else."""
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        if isinstance(path, str) and path and "\0" not in path:
+            return Path(path)
+    raise InvalidInput([Fault(argument, given, "must be the path of a file or folder")])
+
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
     """Write a file by way of a temporary one in the same folder."""
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
     try:
         with part.open("xb") as file:

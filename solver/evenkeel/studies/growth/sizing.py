@@ -20,7 +20,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.model.reading.quantities import check_number
+from evenkeel.model.reading.quantities import check_number, check_truth
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.runtime.figures import quantity
@@ -449,6 +449,8 @@ def size(
     """
     require_cluster(cluster)
     faults = FaultList()
+    check_truth(faults, "shrink", shrink)
+    faults.raise_if_any()
     grown = read_forecast(faults, cluster, forecast)
     terms = read_terms(
         faults, grown, survive=survive, recover=recover, at_most=at_most, after_loss=after_loss,

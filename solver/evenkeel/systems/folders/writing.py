@@ -19,6 +19,8 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import require
+from evenkeel.model.runtime.atomic import as_path
 from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.explain import held_to, seconds_by_wave
@@ -709,8 +711,9 @@ def write_plan_folder(
     ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
     ['README.md', 'cluster.npz', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves', 'waves.json']
     """
-    target = Path(os.path.realpath(folder))
-    holder = None if after is None else held.holding([Path(after, held.HELD)])
+    require("plan", plan, Plan)
+    target = Path(os.path.realpath(as_path(folder, "folder")))
+    holder = None if after is None else held.holding([as_path(after, "after") / held.HELD])
     check_folder(target, overwrite=overwrite, holder=holder)
     with collector_held():
         _put_in_place(target, _whole_folder(plan), holder)

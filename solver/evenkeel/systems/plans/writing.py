@@ -16,6 +16,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
@@ -75,8 +76,7 @@ def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool =
     ...     ek.read_plan(file).rows() == plan.rows()
     True
     """
-    if not isinstance(plan, Plan):
-        raise InvalidInput([Fault("plan", plan, "must be a Plan")])
+    require("plan", plan, Plan)
     return write_atomically(path, encoded(plan, with_cluster=with_cluster))
 
 

@@ -5,10 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import require
 
 
 class Hottest(NamedTuple):
@@ -87,8 +88,10 @@ def hottest(
     >>> found.partition.tolist(), found.load.tolist()
     ([1, 0], [2.0, 1.0])
     """
-    n, d = _checked(cluster, node, k, dimension)
+    require_cluster(cluster)
     where = cluster.placement if placement is None else placement
+    require("placement", where, Placement)
+    n, d = _checked(cluster, node, k, dimension)
     replica = np.flatnonzero(where.node == n)
     partition = where.owner[replica].astype(np.int64)
     leads = where.leader_replica[partition] == replica
