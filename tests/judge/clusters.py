@@ -722,6 +722,23 @@ def lagging(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def on_every_node(rng: np.random.Generator) -> Drawn:
+    """Partitions with as many replicas as there are nodes, beside others of any size."""
+    d = Draft(rng, int(rng.integers(2, 6)), int(rng.integers(2, 9)))
+    d.loads(d.pick([1, 2]), roles=0.2)
+    sizes = [d.pick([d.nodes, d.nodes, 1, 2]) for _ in range(d.partitions)]
+    d.place([d.rng.choice(d.nodes, size, replace=False).tolist() for size in sizes])
+    d.capacities(0.2, 0.8, unlike=0.3)
+    if d.chance(0.2):
+        d.given["tags"] = {"ssd": d.some(d.nodes, 0.6)}
+        d.given["rules"] = [{"require": ["+ssd"]}]
+        d.given["rule"] = [d.pick([-1, 0]) for _ in range(d.partitions)]
+    if d.chance(0.2):
+        d.given["accepts"] = d.some(d.nodes, 0.8)
+    d.goals = {"level": d.pick([0.0, 0.05, 0.2])}
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -731,7 +748,7 @@ FAMILIES: dict[str, Family] = {
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
-        within_groups, groups_without_room, lagging,
+        within_groups, groups_without_room, lagging, on_every_node,
     )
 }  # fmt: skip
 """Families by name."""

@@ -229,6 +229,8 @@ def test_each_term_can_be_the_binding_one():
     assert term(capacity=ten, load=[[1.0], [2.0], [3.0]] * 2, replicas=1) == ("aggregate", 0.4)
     assert term(capacity=ten, load=[[1.0]] * 4, replicas=1) == ("whole replicas", 0.2)
     assert term(capacity=ten, load=[[1.0], [5.0]], replicas=1) == ("largest replica", 0.5)
+    everywhere = {"replicas": [3, 1]}  # beside what is on every node
+    assert term(capacity=ten, load=[[2.0], [5.0]], **everywhere) == ("largest replica", 0.7)
     assert term(capacity=ten, load=[[4.0], [4.0], [4.5], [4.5]], replicas=1) == ("pigeonhole", 0.8)
     led = {"leads": [True, False, False], "placement": [[1, 2]] * 6, "leader": [0] * 6}
     assert term(capacity=ten, load=[[1.0]] * 6, **led) == ("leaders", 0.6)

@@ -59,7 +59,7 @@ def level_terms(
         capacity = np.where(absent[:, None], np.inf, capacity)
     yield "aggregate", aggregate(placed, scope, wanted)
     yield "whole replicas", whole_replicas(cluster, able, wanted)
-    yield "largest replica", largest_replica(cluster, scope, able, capacity)
+    yield "largest replica", largest_replica(placed, scope, able, capacity)
     yield "pigeonhole", pigeonhole(placed, able, capacity)
     for term in ("leaders", "spread", "class"):
         level = np.zeros(len(wanted))
@@ -154,25 +154,58 @@ def whole_replicas(cluster: Cluster, inside: Flags, load: Reals) -> Reals:
     return level
 
 
-def largest_replica(cluster: Cluster, scope: Scope, able: Flags, capacity: Reals) -> Reals:
-    """Put the largest replica on the largest node of those ``able (N,)`` that may hold it."""
-    leads = has_leaders(cluster)
-    level = np.zeros(len(cluster.dimensions))
-    for q, largest in memoize(
-        scope, f"largest, leaders {leads}", lambda: _largest_loads(cluster, scope, leads=leads),
-        cluster.partitions,
-    ):  # fmt: skip
-        room = capacity[able & scope.open[q]].max(0, initial=0.0)
-        level = np.maximum(level, utilisation(largest, room))
+def largest_replica(placed: PlacementCounts, scope: Scope, able: Flags, capacity: Reals) -> Reals:
+    """Put the largest replica on one of the nodes ``able (N,)`` that may hold it.
+
+    There it is beside the partitions that are on every node which may hold them.
+    """
+    cluster = placed.cluster
+    leads, everywhere = has_leaders(cluster), _everywhere(placed, scope, able)
+    everyone, held = np.ones_like(everywhere), np.zeros_like(capacity)
+    sizes = memoize(
+        scope, f"largest, leaders {leads}",
+        lambda: _largest_loads(cluster, scope, everyone, leads=leads), cluster.partitions,
+    )  # fmt: skip
+    level = _on_one(sizes, scope, able, held, capacity)
+    if everywhere.any():
+        for q in np.unique(scope.rule[everywhere]).tolist():
+            among = everywhere & (scope.rule == q)
+            held[able & scope.open[q]] += weighted_sum(among.astype(np.int64), placed.lightest)
+        sizes = _largest_loads(cluster, scope, ~everywhere, leads=leads)
+        level = np.maximum(level, _on_one(sizes, scope, able, held, capacity))
     return level
 
 
-def _largest_loads(cluster: Cluster, scope: Scope, *, leads: bool) -> list[tuple[int, Reals]]:
+def _on_one(
+    sizes: Sequence[tuple[int, Reals]], scope: Scope, able: Flags, held: Reals, capacity: Reals
+) -> Reals:
+    """Return how full the emptiest node gets, (D,), beside what is ``held (N, D)``, at most."""
+    level = np.zeros(capacity.shape[1])
+    for q, largest in sizes:
+        there = able & scope.open[q]
+        least = utilisation(held[there] + largest, capacity[there]).min(0, initial=np.inf)
+        level = np.maximum(level, np.where(largest > 0.0, least, 0.0))
+    return level
+
+
+def _everywhere(placed: PlacementCounts, scope: Scope, able: Flags) -> Flags:
+    """Return the partitions that need all nodes ``able (N,)`` which are open to them, (P,)."""
+    cluster = placed.cluster
+    if keepers(cluster).any() or len(cluster.forbidden):
+        return np.zeros(len(cluster.partitions), np.bool_)
+    places = (scope.open & able).sum(1)[scope.rule]
+    lacking = (places > 0) & (cluster.partitions.replicas >= places)
+    return np.asarray(lacking & ~piling(placed, scope)) if lacking.any() else lacking
+
+
+def _largest_loads(
+    cluster: Cluster, scope: Scope, among: Flags, *, leads: bool
+) -> list[tuple[int, Reals]]:
     """Return the class and the greatest loads (D,) of the replicas of each class and role."""
     parts = cluster.partitions
     found = []
     for q in range(len(scope.open)):
-        bound = slice(None) if len(scope.open) == 1 else scope.rule == q
+        bound = among if len(scope.open) == 1 else among & (scope.rule == q)
         others = parts.voters[bound] - leads
         for load, needed in (
             (parts.load.leader, (parts.replicas[bound] > 0) & leads),
