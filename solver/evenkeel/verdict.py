@@ -22,6 +22,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.figures import fine_percent
 from evenkeel.model.runtime.printable import counted, some_of
 
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
@@ -180,7 +181,7 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
         return f"Proven: no placement meets the hard rules, since {why}. "
     return (
         f"Proven: no placement meets the hard rules, since some node would carry at least "
-        f"{bounds.level[d]:.2%} of its capacity in {cluster.dimensions[d]}, by "
+        f"{fine_percent(bounds.level[d])} of its capacity in {cluster.dimensions[d]}, by "
         f"{bounds.level_term[d]}. "
     )
 
@@ -351,15 +352,15 @@ def _floor_texts(cluster: Cluster, bounds: Bounds, asked: Sequence[float | None]
         room = np.where(nodes.may_receive, nodes.capacity[:, d], 0.0)
         on = np.flatnonzero((room > 0.0) & (room < np.inf))
         part = (1.0 - tolerance) * of
-        least, below = part * room[on], f"the mean of {of:.2%} less {tolerance:.2%}"
+        least, below = part * room[on], f"the mean of {fine_percent(of)} less {tolerance:.2%}"
         if load.alike[d]:
             below += ", rounded down to whole replicas"
             least = np.floor(least / load.unit[d] * (1.0 + ROUNDING)) * load.unit[d]
         lower = bounds.floor[on, d] < least * (1.0 - ROUNDING)
-        share = f"{part:.2%} of capacity"
+        share = f"{fine_percent(part)} of capacity"
         if lower.any():
             left = (bounds.floor[on, d] / room[on])[lower].min()
-            share += f", {left:.2%} where rules leave less,"
+            share += f", {fine_percent(left)} where rules leave less,"
         yield f"{name} at least {share} on nodes that take replicas: {below}"
 
 
@@ -379,8 +380,8 @@ def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: floa
     most, base = float(full.max()), bounds.even[on, dimension]
     above = above_what(cluster, bounds, int(on[full.argmax()]), dimension, tolerance)
     others = base < base.max() * (1.0 - ROUNDING)
-    less = f", {full[others].max():.2%} where rules force less" if others.any() else ""
-    return f"{most:.2%} of capacity{less}: {above}"
+    less = f", {fine_percent(full[others].max())} where rules force less" if others.any() else ""
+    return f"{fine_percent(most)} of capacity{less}: {above}"
 
 
 def above_what(
@@ -389,7 +390,7 @@ def above_what(
     """Name what the target of a node is counted from, and how: the mean, or what rules force."""
     target, base = float(bounds.target[node, dimension]), float(bounds.even[node, dimension])
     is_forced = base > bounds.fair[dimension] * (1.0 + ROUNDING)
-    above = f"the {'proven floor' if is_forced else 'mean'} of {base:.2%}"
+    above = f"the {'proven floor' if is_forced else 'mean'} of {fine_percent(base)}"
     load, asked = cluster.partitions.load, (1.0 + tolerance) * base
     if target > asked * cluster.nodes.capacity[node, dimension] * (1.0 + ROUNDING):
         if load.alike[dimension] and target > bounds.least[node, dimension] * (1.0 + ROUNDING):

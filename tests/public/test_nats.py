@@ -159,3 +159,15 @@ def test_leaders_leave_the_one_that_leads_all_by_as_many_calls_as_are_allowed(pu
     _, requests, (_, leads) = solved(case, *words, "--force")
     assert len(requests) == 23 and sorted(Counter(leads.values()).values()) == [7, 8, 8, 8]
     assert "nats-0" not in leads.values()
+
+
+def test_a_stream_of_one_replica_gets_more_by_an_edit(public):
+    case = public("nats/stream-of-one-replica")
+    refused = case.run("solve", "jsz.jsonl", "--replicas", "$G=3", "-o", "plan.json")
+    assert refused.code == 2 and "nats stream edit --replicas" in refused.text
+    assert "DECOPILOT_STREAMS" in refused.text and not case.path("plan.json").exists()
+    answer = case.run("solve", "jsz.jsonl", "--table", "moves.csv")
+    assert (
+        "storage at most 0.006% of capacity: the proven floor of 0.0057% plus 5.00%" in answer.text
+    )
+    assert answer.code == 0

@@ -26,6 +26,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import Flags, Ints32, Reals
 from evenkeel.model.rules import readable
+from evenkeel.model.runtime.figures import fine_percent
 from evenkeel.model.topology import NODE_TIER
 
 ALL_SUBSETS = 6
@@ -187,7 +188,7 @@ def _held(cluster: Cluster, node: int, dimension: int, most: Reals) -> str:
     amount, inside, what, where = found[int(np.argmax(over))]
     share = amount / max(float(cluster.nodes.capacity[inside, dimension].sum()), LEAST)
     name = cluster.dimensions[dimension]
-    return f"{what} take at least {share:.2%} of the capacity of {where} in {name}"
+    return f"{what} take at least {fine_percent(share)} of the capacity of {where} in {name}"
 
 
 def _by_role(ground: _Ground, kind: Kind, leading: Reals | None) -> Iterator[Need]:

@@ -15,6 +15,15 @@ def percent(share: float) -> str:
     return f"{100.0 * share:,.1f}%" if np.isfinite(share) else "∞" if share > 0 else "-"
 
 
+def fine_percent(share: float) -> str:
+    """Write a share of a capacity to two places, and one that these do not show to two digits.
+
+    >>> fine_percent(0.04821), fine_percent(2.214e-05), fine_percent(0.0)
+    ('4.82%', '0.0022%', '0.00%')
+    """
+    return f"{share:.2%}" if not 0.0 < share < 1e-4 else f"{100.0 * share:.2g}%"
+
+
 def ratio(value: float) -> str:
     """Write a ratio of utilisations."""
     return f"{value:.3f}" if np.isfinite(value) else "∞"
