@@ -409,3 +409,11 @@ def test_a_second_node_takes_replicas_as_documented(public, tmp_path, everywhere
     words = ("--method", "longhorn", "--level", "none", "-o", "plan.json")
     assert case.run("solve", str(tmp_path / "given.json"), *words).code == 0
     assert nodes_of(case, "vol-1").count("node-1") == left
+
+
+def test_a_detached_volume_is_noted_and_waited_for(public):
+    case = public("longhorn/node-given-up-beside-a-detached-volume")
+    words = ("longhorn.json", "--drain", "host=worker-4", "--level", "none")
+    answer = case.run("plan", *words, "-o", "move")
+    assert answer.code == 0 and "4 copies" not in answer.text and "3 copies" in answer.text
+    assert "volumes are detached: pvc-b: Longhorn builds replicas of them once" in answer.text

@@ -108,6 +108,10 @@ MIGRATING = "that volumes are being migrated: {}: they are left alone until they
 NO_UUID = "no diskUUID of {}: it counts as not ready"
 SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
 ATTACHED = "no node {}, to which volumes are attached: they count as detached"
+DETACHED = (
+    "that volumes are detached: {}: Longhorn builds replicas of them once they are attached, and a "
+    "folder waits for that"
+)
 
 MOST_RETRIES = 5
 """A failed replica that was built anew so often is not tried again."""
@@ -340,6 +344,8 @@ class _Reader:
         if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
             self.objects.notes.add(ATTACHED, f"{attached} ({name})")
             attached = ""
+        if status.state == "detached":
+            self.objects.notes.add(DETACHED, name)
         replicas = by_volume.get(name, [])
         sound = [one for one in replicas if one.healthy and one.active]
         if sum(not one.eviction_requested for one in sound) >= spec.numberOfReplicas:
