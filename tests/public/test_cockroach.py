@@ -694,6 +694,31 @@ def test_zones_of_tables_whose_ranges_are_not_listed_are_named(public):
     assert "no ranges of example6.central_west, example6.central_west_json" in answer.text
 
 
+def test_the_last_answer_to_a_statement_counts(public):
+    case = public("cockroach/ranges-before-and-after")
+    answer = case.run("check", "session.txt")
+    assert (answer.code, "more than one state of ranges: the last counts" in answer.text) == (
+        0, True,
+    )  # fmt: skip
+    cluster = ek.read(case.path("session.txt"))
+    led = [cluster.nodes.names[n] for n in cluster.placement.leader_node.tolist()]
+    assert dict(zip(cluster.partitions.names, led, strict=True)) == {
+        "44": "1", "53": "3", "52": "4",
+    }  # fmt: skip
+
+
+def test_rows_that_were_left_out_are_noted(public):
+    case = public("cockroach/ranges-before-and-after")
+    answer = case.run("check", "cut.txt")
+    assert re.search(r"left out at \S*cut.txt:4, \S*cut.txt:6: they are not", answer.text)
+    assert [*ek.read(case.path("cut.txt")).partitions.names] == ["44", "52"]
+
+
+def test_arrays_of_a_driver(public):
+    cluster = ek.read(public("cockroach/ranges-before-and-after").path("driver.txt"))
+    assert ([*cluster.nodes.names], len(cluster.partitions)) == (["43", "45", "85"], 1)
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
@@ -711,6 +736,7 @@ KEPT = {
     "zones of tables of which no range": (
         test_zones_of_tables_whose_ranges_are_not_listed_are_named
     ),
+    "rows of a printed table": test_rows_that_were_left_out_are_noted,
     "an unknown field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
     "a partition without a start key": (
         test_ranges_of_partitions_are_told_by_where_their_voters_are_or_left_alone

@@ -106,6 +106,9 @@ TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\
 CUT = {"…", "...", "·", ".."}
 """Cells of a row that stands for others."""
 
+LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
+"""Note on what was printed in part, by its places."""
+
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
@@ -130,6 +133,7 @@ class Table:
     lines: Sequence[int]  # line of each row, counted from 1
     titles: Mapping[str, str]  # the name of each column as it was written
     delimiter: str = ","  # what parts the cells of a row
+    notes: Sequence[tuple[str, str]] = ()  # on what was printed, each with the name in its gap
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -739,6 +739,8 @@ def _read_document(found: _Found, document: Document) -> None:
     if kind in ("zone YAML", "") or (kind == "zone SQL" and not shell_names(document)):
         return
     for kind, table in tables_of(found.faults, document):
+        for sentence, name in table.notes:
+            found.notes.add(sentence, *filter(None, [name]))
         if kind == "ranges":
             found.ranges.append(table)
         elif kind == "node status":

@@ -15,7 +15,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.cockroach.zones import target_in
-from evenkeel.systems.csv_text import Table, header_of, read_table
+from evenkeel.systems.csv_text import CUT, LEFT_OUT, Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_syntax
 
@@ -23,7 +23,7 @@ RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
 """The line below the names, and in old releases also above them: ``-----+------``."""
 
 RECORD = re.compile(r"(?m)^[ \t]*-\[ RECORD [0-9]+ \][-+]*[ \t\r]*$")
-TAIL = re.compile(r"\([0-9]+ rows?\)|Time: .*|# [0-9]+ rows?", re.IGNORECASE)
+TAIL = re.compile(r"[(#] ?(?P<rows>[0-9]{1,9}) rows?\b|Time: .*", re.IGNORECASE)
 LINES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╞╪╡╔╦╗╠╬╣╚╩╝", "|||---" + "+" * 21)
 """Lines of boxes in Unicode, and those in ASCII."""
 
@@ -47,6 +47,7 @@ REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_repli
 
 
 WORD = r"(?:\"(?:[^\"]|\"\")+\"|[\w$]+)"
+STATEMENT = re.compile(r"\b(?:SHOW|SELECT)\s[^;]*", re.IGNORECASE)
 REQUEST = re.compile(
     r"\bSHOW\s+(?:EXPERIMENTAL_)?RANGES\s+FROM\s+(?P<kind>TABLE|INDEX|DATABASE)\s+"
     rf"(?P<name>{WORD}(?:\.{WORD}){{0,2}})(?:@(?P<index>{WORD}))?",
@@ -68,6 +69,23 @@ class Header(NamedTuple):
     end: int
     below: int
     above: int = 0
+
+
+TWICE = "more than one state of ranges: the last counts"
+
+
+class _Block(NamedTuple):
+    """The rows of a table in a session, their lines, and the text above its header."""
+
+    rows: list[list[str]]
+    lines: list[int]
+    before: str
+    notes: list[tuple[str, str]]
+
+    @property
+    def request(self) -> str:
+        """The last statement above; "" if there is none."""
+        return " ".join(([*STATEMENT.findall(self.before)] or [""])[-1].split())
 
 
 def shell_names(document: Document) -> frozenset[str]:
@@ -130,17 +148,22 @@ def _of_headers(
     faults: FaultList, document: Document, text: str, titles: Sequence[str], alike: list[Header]
 ) -> Table:
     """Read the rows below headers with the same titles."""
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    asked: list[dict[str, str]] = []
+    kind = _kind_of_names(_names(text, alike[0]))
+    state = kind in ("node status", "store status")
+    blocks: list[_Block] = []
     ragged = 0
     # the status of nodes that is printed again is that of a later time
-    state = _kind_of_names(_names(text, alike[0])) in ("node status", "store status")
     for header in alike[-1:] if state else alike:
-        above = _line(text, header)
-        begun = len(rows)
+        above, before = _line(text, header), text[header.above : header.start]
+        own = _Block([], [], before, [])
+        blocks.append(own)
         for number, line in _body(text, header):
             cells = _cells(line, above, len(titles))
+            tail = TAIL.match(line.strip())
+            if tail or CUT.issuperset(cells):
+                if not tail or int(tail["rows"]) > len(own.rows):
+                    own.notes.append((LEFT_OUT, f"{document.name}:{number}"))
+                continue
             if len(cells) != len(titles):
                 ragged += 1
                 if ragged <= LISTED_FAULTS:
@@ -148,16 +171,38 @@ def _of_headers(
                     faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
                 continue
             filled = [i for i, cell in enumerate(cells) if cell]
-            if len(rows) > begun and not cells[0] and len(filled) == 1 and len(titles) > 1:
-                rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
+            if own.rows and not cells[0] and len(filled) == 1 and len(titles) > 1:
+                own.rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
             elif filled:
-                rows.append(cells)
-                lines.append(number)
-        asked += [_asked_for(text[header.above : header.start])] * (len(rows) - begun)
+                own.rows.append(cells)
+                own.lines.append(number)
+    if kind == "ranges":
+        blocks = _last_printed(blocks, [title.lower() for title in titles].index("range_id"))
+    asked = [_asked_for(own.before) for own in blocks for _ in own.rows]
     more = [*dict.fromkeys(name for one in asked for name in one if name not in titles)]
-    for row, one in zip(rows, asked, strict=True):
-        row += [one.get(name, "") for name in more]
-    return _table(document, [*titles, *more], rows, lines)
+    rows = [
+        row + [one.get(name, "") for name in more]
+        for row, one in zip((row for own in blocks for row in own.rows), asked, strict=True)
+    ]
+    lines = [line for own in blocks for line in own.lines]
+    notes = [note for own in blocks for note in own.notes]
+    return replace(_table(document, [*titles, *more], rows, lines), notes=notes)
+
+
+def _last_printed(blocks: Sequence[_Block], key: int) -> list[_Block]:
+    """Return tables of ranges without those that the same statement prints again, unlike before."""
+    held: list[_Block] = []
+    for own in reversed(blocks):
+        rows = {row[key]: row for row in own.rows}
+        for later in held:
+            if later.request == own.request and any(
+                rows.get(row[key], row) != row for row in later.rows
+            ):
+                later.notes.append((TWICE, ""))
+                break
+        else:
+            held.insert(0, own)
+    return held
 
 
 def _asked_for(text: str) -> dict[str, str]:
@@ -226,14 +271,18 @@ def _names(text: str, header: Header) -> frozenset[str]:
 
 
 def _body(text: str, header: Header) -> Iterator[tuple[int, str]]:
-    """Yield the lines below the names, each with its number, up to the end of the table."""
+    """Yield the lines below the names, each with its number, up to the number of rows."""
     first = text.count("\n", 0, header.below) + 2
     for number, line in enumerate(text[header.below :].splitlines()[1:], first):
         if RULE.match(line) or not line.strip():
             continue
-        if TAIL.match(line.strip()) or "|" not in line:
-            return
-        yield number, line
+        tail = TAIL.match(line.strip())
+        if tail is None and ("|" in line or line.strip() in CUT):
+            yield number, line
+            continue
+        if tail and tail["rows"]:
+            yield number, line
+        return
 
 
 def _cells(line: str, above: str = "", count: int = 0) -> list[str]:
@@ -348,13 +397,22 @@ def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]
         tables = [read_table(faults, document)]
     kinds = [_kind_of_names(frozenset(one.columns)) for one in tables]
     return [
-        (kind, _named_as_now(one) if kind == "ranges" else one)
+        (kind, _as_now(one) if kind == "ranges" else one)
         for kind, one in zip(kinds, tables, strict=True)
     ]
 
 
-def _named_as_now(ranges: Table) -> Table:
-    """Name the columns of ranges as since 2.1: ``database``, ``table`` and ``index`` before."""
+ARRAY = re.compile(
+    r"[\[{]\s*((?P<mark>[\"']?)\d+(?P=mark)(?:\s*,\s*(?P=mark)\d+(?P=mark))*)?\s*[\]}]"
+)
+"""An array of numbers as CockroachDB or a driver of another language prints it."""
+
+
+def _as_now(ranges: Table) -> Table:
+    """Name the columns of ranges as since 2.1, and print arrays of stores as ``{1,2,3}``.
+
+    The columns were ``database``, ``table`` and ``index`` before.
+    """
     now = {
         name: f"{name}_name"
         for name in ("database", "table", "index")
@@ -362,9 +420,19 @@ def _named_as_now(ranges: Table) -> Table:
     }
     return replace(
         ranges,
-        columns={now.get(name, name): cells for name, cells in ranges.columns.items()},
+        columns={
+            now.get(name, name): [*map(_array, cells)] if name.endswith("replicas") else cells
+            for name, cells in ranges.columns.items()
+        },
         titles={now.get(name, name): title for name, title in ranges.titles.items()},
     )
+
+
+def _array(cell: str) -> str:
+    """Return an array of numbers as CockroachDB prints it; any other cell as it is."""
+    if cell[:1] not in "[{" or not (known := ARRAY.fullmatch(cell)):
+        return cell
+    return "{" + re.sub(r"[\s\"']", "", known[1] or "") + "}"
 
 
 def _from_json(faults: FaultList, document: Document) -> list[Table]:
