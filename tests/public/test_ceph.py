@@ -412,3 +412,27 @@ def test_groups_that_lack_a_replica_by_a_weight_of_zero_are_named(public):
         assert all({*pairs[i : i + 2]} in hosts for i in range(0, len(pairs), 2))
     later = case.run("check", "osd_dump.txt", "crush.txt", "pg_dump.txt")
     assert later.code == 2 and "the files are of different times" in later.text
+
+
+class TestDots:
+    """A dump of which a page shows a part."""
+
+    def test_the_whole_of_it_is_levelled_as_far_as_a_large_host_permits(self, public):
+        case = public("ceph/dump-cut-by-dots")
+        answer = case.run("solve", "dump.txt", "crush.txt", "-o", "plan.sh")
+        assert answer.code == 0 and "set-require-min-compat-client luminous" in answer.text
+        solved = ek.solve(ek.read(case.path("dump.txt"), case.path("crush.txt")), "ceph_upmap")
+        held = np.bincount(solved.placement.node, minlength=7)
+        assert held[[0, 1, 3, 6]].max() <= 33 and held[5] == 0
+
+    def test_dots_in_place_of_devices_are_refused(self, public):
+        case = public("ceph/dump-cut-by-dots")
+        lines = case.path("dump.txt").read_text().splitlines()
+        shown = [
+            line for line in lines if not line.startswith(("osd.3", "osd.4", "osd.5", "osd.6"))
+        ]
+        (case.folder / "cut.txt").write_text("\n".join([*shown, "...", ""]))
+        answer = case.run("check", str(case.folder / "cut.txt"), "crush.txt")
+        assert (answer.code, "cut.txt:22: stands for lines that were left out" in answer.text) == (
+            2, True,
+        )  # fmt: skip

@@ -153,10 +153,10 @@ class TestCeph:
         assert there["plain"]["3.28"][:2] == [3, 5] and 4 in there["plain"]["3.27"]
         assert all(5 in there["plain"][f"3.{pg}"] for pg in ("1e", "29", "33", "3e"))
 
-    def test_devices_that_a_cut_dump_lacks_are_named(self, public):
+    def test_devices_that_a_dump_lacks_are_named(self, public):
         case = public("ceph/weight-set-of-the-balancer")
         lines = case.path("osd_dump.txt").read_text().splitlines()
-        cut = "\n".join([*lines[:-4], "..."]).encode()
+        cut = "\n".join(lines[:-4]).encode()
         cluster = ek.read(cut, case.path("crush_plain.json"))
         notes = " ".join(cluster.native.notes)
         assert "that the osd dump does not have count as gone: 2, 3, 4, 5" in notes

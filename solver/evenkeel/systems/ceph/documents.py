@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
+from evenkeel.systems.csv_text import CUT
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import decode_json
 
@@ -28,7 +29,7 @@ DEVICE = re.compile(r"\s*(\d+)\s+(?:[A-Za-z]\S*\s+)?[\d.]+\s+(.*)")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGTPE]?)(?:iB|B)?\b")
 
 
-def osd_dump_as_json(document: Document) -> Document:
+def osd_dump_as_json(faults: FaultList, document: Document) -> Document:
     """Return the osd dump in its JSON, as far as placement needs it; JSON stays as it is."""
     if not EPOCH.match(document.data):
         return document
@@ -36,7 +37,8 @@ def osd_dump_as_json(document: Document) -> Document:
         "pools": [], "osds": [], "pg_temp": [], "pg_upmap": [], "pg_upmap_items": [],
         "pg_upmap_primaries": [],
     }  # fmt: skip
-    for line in document.data.decode("utf-8", "replace").splitlines():
+    lines = document.data.decode("utf-8", "replace").splitlines()
+    for number, line in enumerate(lines, start=1):
         if pool := POOL.match(line):
             found["pools"].append(_pool(pool))
             found["before_luminous"] = "crush_ruleset" in line
@@ -48,6 +50,9 @@ def osd_dump_as_json(document: Document) -> Document:
             found["backfillfull_ratio"] = _number(line.split()[1])
         elif line.startswith("require_min_compat_client "):
             found["require_min_compat_client"] = line.split()[1]
+        elif line.strip() in CUT:
+            message = "stands for lines that were left out: devices and pools there would be gone"
+            faults.add(f"{document.name}:{number}", line.strip(), f"{message}; print all of them")
     return replace(document, data=msgspec.json.encode(found))
 
 

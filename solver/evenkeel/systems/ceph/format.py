@@ -367,11 +367,11 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
     return np.asarray(lost)
 
 
-def _in_json(document: Document) -> tuple[Kind, Document, int]:
+def _in_json(faults: FaultList, document: Document) -> tuple[Kind, Document, int]:
     """Return the kind of a document, the document in its JSON, and figures that are no numbers."""
     kind = kind_of(document)
     if kind == "osd dump":
-        document = osd_dump_as_json(document)
+        document = osd_dump_as_json(faults, document)
     elif kind == "pg dump":
         document = pg_dump_as_json(document)
     elif kind in ("osd tree", "osd df"):
@@ -380,7 +380,7 @@ def _in_json(document: Document) -> tuple[Kind, Document, int]:
 
 
 def _read_document(found: _Found, document: Document) -> None:
-    kind, document, figures = _in_json(document)
+    kind, document, figures = _in_json(found.faults, document)
     if figures:
         found.notes.add(
             f"{document.name}: {counted(figures, 'figure')} infinite or not a number, as some "
@@ -985,7 +985,7 @@ def observe(documents: Sequence[Document]) -> Observed:
     faults = FaultList()
     alive: dict[str, bool] = {}
     standing: dict[str, Standing] = {}
-    for kind, document, _ in map(_in_json, documents):
+    for kind, document, _ in (_in_json(faults, one) for one in documents):
         if kind == "osd dump":
             dump = decode_json(faults, document, OsdMap)
             alive = {f"osd.{one.osd}": bool(one.up) for one in dump.osds} if dump else alive

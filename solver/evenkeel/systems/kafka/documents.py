@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from evenkeel.model.errors import FaultList
+from evenkeel.systems.csv_text import CUT, LEFT_OUT
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
 from evenkeel.systems.kafka.cruise_control import (
@@ -493,10 +494,12 @@ def _lines_of_description(findings: Findings, document: Document) -> list[Line]:
     lines: list[Line] = []
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, set[str]] = {}
-    topic = ""
+    topic, fields = "", dict[str, str]()
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
-        fields = _fields(line)
         at = f"{document.name}:{number}"
+        if fields and line.strip() in CUT:
+            findings.notes.add(LEFT_OUT, at)
+        fields = _fields(line)
         if "Topic" not in fields and not (topic and {"Partition", "Replicas"} <= fields.keys()):
             continue
         topic = fields.setdefault("Topic", topic)

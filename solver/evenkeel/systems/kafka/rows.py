@@ -144,6 +144,8 @@ def rows_of_description(document: Document) -> Rows | None:
     factor: dict[str, int] = {}
     parts: list[_Part] = []
     data = document.data
+    if b"..." in data:  # rows may have been left out
+        return None
     for stretch in _stretches(data):
         headers = TOPIC_LINE.findall(b"\n" + data[slice(*stretch)])
         lines = PARTITION_LINE.findall(data, *stretch)
