@@ -591,3 +591,40 @@ def test_a_copy_goes_to_the_one_node_below_the_low_watermark(public):
     assert "dcavm090pr722 (87.5%), dcbvm090pr721 (87.4%)" in answer.text
     assert targets(commands) == {"dcbvm090pr723"}
     assert Counter(kind for kind, _ in commands) == {"move": 3, "allocate_replica": 1}
+
+
+class TestRolesByCatNodes:
+    """``_cat/nodes`` with its usual columns, which have no disk."""
+
+    CASE = "elasticsearch/roles-by-cat-nodes"
+
+    @pytest.mark.parametrize("disks", [["allocation.txt"], []])
+    def test_they_tell_what_holds_data(self, public, disks):
+        answer, commands = ordered(public(self.CASE), files=("shards.txt", "nodes.txt", *disks))
+        assert (answer.code, commands) == (0, [])
+        assert "2 nodes" in answer.text and "no attributes of nodes" in answer.text
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_an_empty_node_gets_shards(self, public, form):
+        case = public(self.CASE)
+        titles, *rows = (
+            line.split() for line in case.path("nodes.txt").read_text().splitlines()[3:]
+        )
+        rows.append([*rows[0][:-1], "data-3"])
+        given = case.folder / "nodes"
+        dicts = [dict(zip(titles, row, strict=True)) for row in rows]
+        text = "\n".join(map(" ".join, [titles, *rows]))
+        given.write_text(text if form == "text" else json.dumps(dicts))
+        words = (str(given), "--level", "shards=5%")
+        answer, commands = ordered(case, *words, files=("shards.txt",))
+        assert answer.code == 0 and targets(commands) == {"data-3"} and len(commands) == 2
+
+    def test_remarks_are_no_part_of_names(self, public):
+        case = public(self.CASE)
+        cluster = ek.read(case.path("shards.txt"), case.path("posted.txt"))
+        assert [*cluster.nodes.names] == ["data-1", "data-2"]
+
+    def test_rows_without_nodes_are_refused_once(self, public):
+        answer = public(self.CASE).run("check", "without-nodes.txt")
+        assert (answer.code, answer.err.count("has no column node")) == (2, 1)
+        assert answer.err.count("without-nodes.txt:") == 1

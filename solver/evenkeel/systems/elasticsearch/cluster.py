@@ -557,7 +557,11 @@ def _nodes(found: Findings) -> list[DataNode]:
     busy = {name for row in found.shards for name, _, _ in ends(row)}
     empty, named = _without_disk(found, busy), dict[str, DataNode]()
     seen: set[str | None] = set()
-    for row in (*(row for _, row in found.allocation), *found.shards):
+    listed = dict[str | None, Row]()
+    for row in (*found.roles, *(row for _, row in found.allocation)):
+        cells: Row = {key: cell for key, cell in row.items() if cell}
+        listed[row.get("node")] = listed.get(row.get("node"), {}) | cells
+    for row in (*listed.values(), *found.shards):
         if row.get("node") in seen:
             continue
         seen.add(row.get("node"))
@@ -831,6 +835,9 @@ MISSING = {
 }
 """Note on each kind of missing answer."""
 
+ROLES_ALONE = "no attributes of nodes: awareness and filters by attribute are not kept; add _nodes"
+"""In place of the note on nodes where a table gives their roles."""
+
 STARTED = (
     "no settings of the cluster but those that its nodes were started with, which others may "
     "override; add _cluster/settings?include_defaults=true"
@@ -925,7 +932,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield notes on missing answers and assumptions, each with its effect and what to add."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
+        instead = {
+            "cluster settings": STARTED if native.get("started") else "",
+            "nodes": ROLES_ALONE if "roles" in native["answers"] else "",
+        }
         for kind, note in MISSING.items():
             if kind not in native["answers"]:
-                yield STARTED if kind == "cluster settings" and native.get("started") else note
+                yield instead.get(kind) or note
         yield from noted(native)

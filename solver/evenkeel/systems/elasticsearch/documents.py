@@ -12,6 +12,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.quantities import decimal_marks, read_number, two_readings
+from evenkeel.systems.csv_text import CUT
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_states
@@ -95,7 +96,7 @@ def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
     return row
 
 
-Table = Literal["shards", "allocation"]
+Table = Literal["shards", "allocation", "roles"]
 CatKind = Literal[Table, ""]
 
 LINES = 4
@@ -113,6 +114,9 @@ ALLOCATION = re.compile(
     rf"[0-9]+%? +)?"
     rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
 )
+REMARK = re.compile(r"\s+(?:←|<-).*")
+"""What people write behind a row of a listing that they post."""
+
 NOWHERE = re.compile(rf"[0-9]+(?: +{SIZE})* +UNASSIGNED(?: +\S+)?")
 ROLE = re.compile(r" +[a-z-]+$")
 """The letters of roles after the name of a node."""
@@ -124,6 +128,7 @@ USUAL: Mapping[Table, Sequence[str]] = {
         "disk.indices", "disk.used", "disk.avail", "disk.total", "disk.percent", "host", "ip",
         "node", "node.role",
     ),
+    "roles": (),
 }  # fmt: skip
 """Default columns, in their order."""
 
@@ -133,7 +138,7 @@ KEYS = frozenset({"index", "shard", "prirep"})
 DISK = frozenset({"disk.used", "disk.avail", "disk.total"})
 """Columns of which two give the usage of a disk."""
 
-SHORT: Mapping[Table, Mapping[str, str]] = {
+SHORT: dict[Table, Mapping[str, str]] = {
     "shards": {
         "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
         "primaryorreplica": "prirep", "st": "state", "sto": "store", "d": "docs", "dc": "docs",
@@ -148,6 +153,7 @@ SHORT: Mapping[Table, Mapping[str, str]] = {
     },
 }  # fmt: skip
 """Columns by their aliases; those of ``_cat/nodes`` give the disks as well."""
+SHORT["roles"] = SHORT["allocation"]
 
 
 class Rows(NamedTuple):
@@ -169,17 +175,23 @@ def kind_of_text(head: str) -> CatKind:
         row = ALLOCATION.fullmatch(line)
         if _heads("allocation", _titles("allocation", line)) or (row and row["total"]):
             return "allocation"
+        if _heads("roles", _titles("roles", line)):
+            return "roles"
     return ""
 
 
 def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     """Return the rows of a table, and report lines that are not rows."""
-    lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
+    lines = [REMARK.sub("", line.rstrip("\r")) for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     titles = _titles(kind, filled[0][1]) if filled else []
     usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
     known = usual
     headed = _heads(kind, titles)
+    if kind == "shards" and not headed and not any(_placed(_shard(line)) for _, line in filled):
+        message = f"{NO_NODE}: ask for all columns, with ?v"
+        faults.add(f"{document.name}:{filled[0][0]}", quoted(filled[0][1][:80]), message)
+        return Rows([], [])
     if headed:
         (number, header), *filled = filled
         if missing := _missing(kind, titles):
@@ -206,7 +218,9 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         wrong += 1
         if wrong <= LISTED_FAULTS:
             message = f"is no row of _cat/{kind}: ask for it with ?v, or with ?format=json"
-            if headed and len(cells := line.split()) < len(titles):
+            if line.strip() in CUT:
+                message = "stands for rows that were left out: ask for all of them"
+            elif headed and len(cells := line.split()) < len(titles):
                 message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
     return found
@@ -221,14 +235,17 @@ def _heads(kind: Table, titles: Sequence[str]) -> bool:
     """Return whether titles are the header of a table."""
     if kind == "shards":
         return {*titles} >= KEYS and "segment" not in titles
-    disks = [title for title in titles if title.startswith("disk.")]
-    return bool(disks) and "node" in titles
+    disks = any(title.startswith("disk.") for title in titles)
+    return "node" in titles and (disks if kind == "allocation" else "node.role" in titles)
+
+
+NO_NODE = "has no column node: the nodes of shards are unknown"
 
 
 def _missing(kind: Table, titles: Sequence[str]) -> str:
     """Return the required columns that a header lacks, as a message."""
     if "node" not in titles:
-        return "has no column node: the nodes of shards are unknown"
+        return NO_NODE
     if kind == "allocation" and len(DISK & {*titles}) < 2:
         return f"needs two of the columns {', '.join(sorted(DISK))}"
     return ""
@@ -247,6 +264,11 @@ def _headed(
     if row is None or any(title in titles and not row.get(title) for title in KEYS):
         return None
     return row
+
+
+def _placed(row: Row | None) -> bool:
+    """Return whether a row names a node, or is of a copy that has none."""
+    return row is not None and (bool(row["node"]) or row["state"] == "UNASSIGNED")
 
 
 def _shard(line: str) -> Row | None:
@@ -270,7 +292,7 @@ def _allocation(line: str) -> Row | None:
 
 
 Kind = Literal[
-    "shards", "allocation", "nodes", "stats", "state", "shutdown", "cluster settings",
+    "shards", "allocation", "roles", "nodes", "stats", "state", "shutdown", "cluster settings",
     "index settings", "",
 ]  # fmt: skip
 
@@ -447,6 +469,9 @@ class Findings:
     """The number of the first row of shards in each file, its name, and the lines of a text."""
 
     allocation: list[tuple[str, Row]] = field(default_factory=list)
+    roles: list[Row] = field(default_factory=list)
+    """Rows of ``_cat/nodes`` without disks."""
+
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
     """By id."""
 
@@ -480,8 +505,9 @@ def _kind_of(document: Document) -> Kind:
     if head.startswith(b"["):
         if b'"prirep"' in head or all(name in head for name in SHARD_ROWS):
             return "shards"
-        named = re.search(rb'"(?:node|name)"\s*:', head)
-        return "allocation" if named and b'"disk.' in head else ""
+        if not re.search(rb'"(?:node|name)"\s*:', head):
+            return ""
+        return "allocation" if b'"disk.' in head else "roles" if b'"node.role"' in head else ""
     if not head.startswith(b"{"):
         if found := IN_YAML.match(head):
             return KINDS_IN_YAML[found[1]]
@@ -571,8 +597,8 @@ OTHERS = {
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
-    rb".{0,400}(heap\.percent|node\.role)|[^\n]*[0-9.]+ +[a-z]+ +[*-] +\S": "_cat/nodes lists no "
-    "shard and no attribute",
+    rb".{0,400}(heap\.percent|node\.role)|[^\n]*[0-9.]+ +[a-z]+ +[*-] +\S": "_cat/nodes needs its "
+    "header (?v), with the columns name and node.role",
     rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
     rb'\s*\{\s*"error"\s*:.{0,4000}"status"\s*:\s*(?:4|5)\d\d': "the cluster answered "
     "with an error",
@@ -613,7 +639,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
             loaded = load_yaml(faults, given, "ask for format=json")
             document = Document(given.name, msgspec.json.encode(loaded), given.path)
         found.kinds.add(kind)
-        if kind == "shards" or kind == "allocation":
+        if kind == "shards" or kind == "allocation" or kind == "roles":
             _take_table(found, document, kind)
         elif kind == "nodes":
             _take_nodes(found, document)
@@ -659,8 +685,8 @@ def _known(found: Findings, document: Document) -> list[Document]:
     return [one for _, one in held] or answers[:1]
 
 
-def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:
-    """Read a table of shards or disks, as JSON or text."""
+def _take_table(found: Findings, document: Document, kind: Table) -> None:
+    """Read a table of shards, disks or roles, as JSON or text."""
     name, lines = document.name, list[int]()
     head = document.data[:HEAD].lstrip()
     if head.startswith(b"["):
@@ -679,6 +705,11 @@ def _take_table(found: Findings, document: Document, kind: Literal["shards", "al
         found.shards += rows
     else:
         rows = [{SHORT[kind].get(key, key): cell for key, cell in row.items()} for row in rows]
+        if any(row.get("node.role") for row in rows):
+            found.kinds.add("roles")
+        if kind == "roles":
+            found.roles += rows
+            return
         places = [f"{name}:{i}" for i in lines] or [f"{name}: [{i}]" for i in range(len(rows))]
         found.allocation += zip(places, rows, strict=True)
 
