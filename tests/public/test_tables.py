@@ -343,3 +343,12 @@ def test_a_historical_is_drained_in_parts(public):
     for limit in (("solve", "--bytes", "30GB"), ("plan", "--throttle", "node-bandwidth=100MB")):
         refused = case.run(limit[0], *words, *limit[1:])
         assert refused.code == 2 and 'a line such as bytes = "disk"' in refused.text
+
+
+def test_machines_of_a_group_are_kept_apart(public):
+    case = public("tables/machines-kept-apart")
+    alone = case.run("solve", "nodes.csv", "vms.csv", "per-partition.toml", "--level", "none")
+    assert "no partition with several replicas in fw, db" in alone.text
+    found, moves = counted(case, "--level", "none", files=("nodes.csv", "vms.csv", "rules.toml"))
+    assert (found["status"], found["broken"]) == ("optimal", {})
+    assert [row[1][:2] for row in moves] == ["FW"]

@@ -80,6 +80,16 @@ class TestFrom:
         assert cluster.placement.node.tolist() == [1, 0]
         assert cluster.partitions.load.voter[:, 0].tolist() == [10.0, 20.0]
 
+    def test_rules_may_bind_whole_groups(self, frame):
+        rows = {"group": ["x", "x", "y"], "index": [0, 1, 0], "node": ["a", "a", "a"]}
+        for rule in (ek.Rule(spread={"node": 1}), {"x": ek.Rule(spread={"node": 1})}):
+            cluster = ek.Cluster.from_frames(frame(NODES), frame(rows), group_rules=rule)
+            assert cluster.partitions.group_rule.tolist() == [
+                0,
+                -1 if isinstance(rule, dict) else 0,
+            ]
+            assert ek.solve(cluster, goals=ek.Goals(level=None)).comparison.moves == 1
+
     def test_it_is_what_the_tables_of_the_same_columns_are(self):
         named = {"comment": "#", "skipinitialspace": True}
         files = DATA / "nodes.csv", DATA / "replicas.csv"

@@ -303,6 +303,7 @@ class Cluster(Changeable, Shown):
         replicas: Frame,
         *,
         rules: Rule | Mapping[str, Rule] | None = None,
+        group_rules: Rule | Mapping[str, Rule] | None = None,
         tiers: Sequence[str] | None = None,
         bytes: str | None = None,
         transient: Sequence[str] | None = None,
@@ -327,6 +328,8 @@ class Cluster(Changeable, Shown):
             ``min_active`` and ``rule``.
         rules : Rule, or mapping of str to Rule, optional
             A rule for all partitions; or by group; or by what stands in the column ``rule``.
+        group_rules : Rule, or mapping of str to Rule, optional
+            A rule that counts all replicas of a group together, for all groups or by group.
         tiers : sequence of str, optional
             The columns that are tiers, widest first; any other column is then an error.
         bytes : str, optional
@@ -355,8 +358,9 @@ class Cluster(Changeable, Shown):
         <Cluster: 2 nodes, 2 partitions, 2 replicas wanted, 1 dimension>
         """
         made: Cluster = frame_reader()(
-            nodes, replicas, rules=rules, tiers=tiers, bytes=bytes, transient=transient
-        )
+            nodes, replicas, rules=rules, group_rules=group_rules, tiers=tiers, bytes=bytes,
+            transient=transient,
+        )  # fmt: skip
         return made
 
     def with_placement(self, placement: Placement) -> Cluster:

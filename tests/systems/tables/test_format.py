@@ -265,6 +265,8 @@ class TestWhatIsWrong:
         rules = b"[[rule]]\ngroups = ['no', 'g0']\n[[rule]]\ngroups = ['g0']\n[[rule]]\n[[rule]]\n"
         assert [value for _, value in faults_of(SMALL, PLACED, rules)] == [None, "no", "g0"]
         assert faults_of(SMALL, PLACED, b"[[rule]]\nspread = {\n")[0][0] == "<bytes>:2"
+        rules = b"[[rule]]\nper = 'group'\nname = 'r'\n[[rule]]\nper = 'group'\ngroups = ['g0']\n"
+        assert [value for _, value in faults_of(SMALL, PLACED, rules)] == ["r", "g0"]
 
     def test_rows_of_a_partition_say_the_same(self):
         replicas = b"partition,node,load_cpu\np,a,1\np,b,2\n"
@@ -309,6 +311,29 @@ class TestWriting:
         files = registry.write(cluster, tmp_path / "c.csv")
         assert [one.name for one in files] == ["c.csv", "c.nodes.csv", "c.rules.toml"]
         assert_same(registry.read(*files), cluster)
+
+    @pytest.mark.parametrize("column", ["", ",rule"])
+    def test_rules_of_whole_groups_come_back(self, column, tmp_path):
+        own, none = column and ",own", column and ","
+        rows = f"group,index,node{column}\nx,0,a{own}\nx,1,b{none}\ny,0,a{none}\n"
+        rules = b"""
+            [[rule]]
+            per = "group"
+            spread = {node = 1}
+            [[rule]]
+            name = "own"
+            spread = {node = 1}
+        """
+        cluster = registry.read(SMALL, rows.encode(), rules)
+        assert cluster.partitions.group_rule.tolist() == [0, 0]
+        assert cluster.partitions.rule.tolist() == [1 if column else -1, -1, -1]
+        again = registry.read(*registry.write(cluster, tmp_path / "c.csv"))
+        for one in (again, cluster):
+            limits = [
+                [str(limit) for r in own if r >= 0 for limit in one.rules[r].limits()]
+                for own in (one.partitions.rule, one.partitions.group_rule)
+            ]
+            assert limits == [["spread node 1"] * bool(column), ["spread node 1"] * 2]
 
     def test_a_placement(self, cluster, tmp_path):
         node = cluster.placement.node.copy()

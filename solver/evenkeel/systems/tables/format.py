@@ -15,7 +15,8 @@ Disks, one per row: ``node``, ``disk`` (or ``log_dir``, ``volume``), ``capacity`
 ``state`` (fine, emptying, failed); replicas name theirs in a column of the same title.
 
 Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``name``; one with
-neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions,
+neither binds all partitions that no other binds. One with ``per = "group"`` counts all replicas of
+a group together. ``bytes`` and ``transient`` name dimensions,
 and so does ``uncapped`` those with unknown capacities: those of the table are assumed.
 """
 
@@ -57,9 +58,9 @@ from evenkeel.systems.tables.reading import (
 KEPT = {
     "dimensions", "capacity", "watermark", "node_names", "domains", "tags", "weight",
     "max_replicas", "alive", "accepts", "keeps", "leads", "load", "leader_load", "non_voter_load",
-    "partition_names", "group", "group_names", "rules", "rule", "placement", "first", "leader",
-    "role", "flags", "replicas", "voters", "min_active", "transient", "bytes", "native_format",
-    "disks", "disk",
+    "partition_names", "group", "group_names", "group_rule", "rules", "rule", "placement", "first",
+    "leader", "role", "flags", "replicas", "voters", "min_active", "transient", "bytes",
+    "native_format", "disks", "disk",
 }  # fmt: skip
 """What tables can hold of the arguments that build a cluster."""
 
@@ -80,7 +81,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     placed = cluster.placement if placement is None else placement
     replicas = _replicas(faults, cluster, placed, headings.replicas)
     groups = _by_group(cluster, headings.replicas)
-    if groups is None and ("rule" in given or cluster.rules or "rule" in headings.replicas):
+    if groups is None and ((cluster.partitions.rule >= 0).any() or "rule" in headings.replicas):
         names = [f"r{r}" for r in range(len(cluster.rules))]
         bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
         replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
@@ -260,11 +261,16 @@ def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str
         lines.append(f"uncapped = {_toml([*unknown])}")
     if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
         lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
+    names, group_rule = cluster.partitions.group_names, cluster.partitions.group_rule
     for r, rule in enumerate(cluster.rules):
         written: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
-        lines.append("[[rule]]")
-        lines.append(f"groups = {_toml(groups[r])}" if r in groups else f'name = "r{r}"')
-        lines += [f"{name} = {_toml(value)}" for name, value in written.items()]
+        fields = [f"{name} = {_toml(value)}" for name, value in written.items()]
+        whole = [names[g] for g in np.flatnonzero(group_rule == r).tolist()]
+        if r in groups or not whole or (cluster.partitions.rule == r).any():
+            own = f"groups = {_toml(groups[r])}" if r in groups else f'name = "r{r}"'
+            lines += ["[[rule]]", own, *fields]
+        if whole:
+            lines += ["[[rule]]", f"groups = {_toml(whole)}", 'per = "group"', *fields]
     try:
         return ("\n".join(lines) + "\n").encode() if lines else b""
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
 """Read the tables of nodes and replicas from frames of pandas, polars or pyarrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,7 @@ def read_frames(
     replicas: Frame,
     *,
     rules: Rule | Mapping[str, Rule] | None = None,
+    group_rules: Rule | Mapping[str, Rule] | None = None,
     tiers: Sequence[str] | None = None,
     bytes: str | None = None,
     transient: Sequence[str] | None = None,
@@ -144,7 +145,10 @@ def read_frames(
         titles = [*found.replicas[0].titles.values()]
         faults.add("replicas", titles, f"{message}{_indexed(replicas)}")
     faults.raise_if_any()
-    entries = list(_entries(faults, rules, by_name="rule" in names))
+    entries = [
+        *_entries(faults, "rules", rules, by_name="rule" in names),
+        *_entries(faults, "group_rules", group_rules, per="group"),
+    ]
     stated = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
     found.rules = ("arguments", stated)
     return with_headings(cluster_of(found), found, found.nodes[0])
@@ -157,7 +161,12 @@ def _indexed(frame: Frame) -> str:
 
 
 def _entries(
-    faults: FaultList, rules: Rule | Mapping[str, Rule] | None, *, by_name: bool
+    faults: FaultList,
+    path: str,
+    rules: Rule | Mapping[str, Rule] | None,
+    *,
+    by_name: bool = False,
+    per: Literal["partition", "group"] = "partition",
 ) -> Iterator[RuleEntry]:
     """Yield the rules: one for all, or one for each group, or for each name of a column."""
     if isinstance(rules, Rule):
@@ -165,13 +174,13 @@ def _entries(
     elif not isinstance(rules, Mapping):
         if rules is not None:
             message = "must be a Rule, or a mapping of groups to rules"
-            faults.add("rules", type(rules).__name__, message)
+            faults.add(path, type(rules).__name__, message)
         return
     for name, rule in rules.items():
         if not isinstance(rule, Rule):
-            faults.add(f"rules[{name!r}]", type(rule).__name__, "must be a Rule")
+            faults.add(f"{path}[{name!r}]", type(rule).__name__, "must be a Rule")
             continue
         written = RuleDocument.of(rule)
         plain = {one: getattr(written, one) for one in RuleDocument.__struct_fields__}
         bound = {} if not name else {"name": name} if by_name else {"groups": [name]}
-        yield RuleEntry(**plain, **bound)
+        yield RuleEntry(**plain, **bound, per=per)

@@ -73,10 +73,11 @@ AT_LINE = re.compile(r"\(at line (\d+)")
 
 
 class RuleEntry(RuleDocument):
-    """A rule, and the groups that it binds."""
+    """A rule, the groups that it binds, and whether it counts the replicas of each together."""
 
     name: str | None = None
     groups: list[str] | None = None
+    per: Literal["partition", "group"] = "partition"
 
 
 class Rules(msgspec.Struct, forbid_unknown_fields=True):
@@ -620,25 +621,11 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
     for r, one in enumerate(stated.rule):
         if one.name is not None and by_name.setdefault(one.name, r) != r:
             faults.add(f"{name}: rule[{r}].name", quoted(one.name), "is the name of another rule")
-    groups = {group: g for g, group in enumerate(given["group_names"])}
-    rule_of = np.full(len(groups), -1)
-    others = [r for r, one in enumerate(stated.rule) if one.groups is None and one.name is None]
-    if len(others) > 1:
-        message = f"names neither groups nor itself; nor does rule[{others[0]}]"
-        faults.add(f"{name}: rule[{others[1]}]", None, message)
-    for r, one in enumerate(stated.rule):
-        for group in one.groups or ():
-            at = f"{name}: rule[{r}].groups"
-            if group not in groups:
-                faults.add(at, quoted(group), "is not a group of the replicas")
-            elif rule_of[groups[group]] >= 0:
-                message = f"is bound by rule[{rule_of[groups[group]]}] already"
-                faults.add(at, quoted(group), message)
-            else:
-                rule_of[groups[group]] = r
-    if others:
-        rule_of[rule_of < 0] = others[0]
-    rule = rule_of[given["group"]] if len(given["group"]) else np.zeros(0, np.int64)
+        if one.name is not None and one.per == "group":
+            message = "binds single partitions, by the column rule: a rule per group names groups"
+            faults.add(f"{name}: rule[{r}].name", quoted(one.name), message)
+    groups: Sequence[str] = given["group_names"]
+    rule = _rule_of(faults, name, stated.rule, "partition", groups)[given["group"]]
     if "rule" in table.columns:
         known: Mapping[str, int] = {**by_name, "": -1}
         message = f"is not the name of a rule: {[*by_name]}"
@@ -646,8 +633,41 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
         for p, cell in zip(partitions.owner.tolist(), table.columns["rule"], strict=True):
             if cell:
                 rule[p] = known.get(cell, -1)
-    rules = [_rule(one) for one in stated.rule]
-    return bound | ({"rules": rules, "rule": rule} if rules else {})
+    if not stated.rule:
+        return bound
+    bound |= {"rules": [_rule(one) for one in stated.rule], "rule": rule}
+    named = groups if "group" in table.columns else [""] * len(groups)
+    whole = _rule_of(faults, name, stated.rule, "group", named)
+    return bound | ({"group_rule": whole} if (whole >= 0).any() else {})
+
+
+def _rule_of(
+    faults: FaultList, name: str, entries: Sequence[RuleEntry], per: str, groups: Sequence[str]
+) -> NDArray[np.int64]:
+    """Return the rule of each group, -1 for none, among those that count its replicas alike."""
+    number = {group: g for g, group in enumerate(groups)}
+    rule_of = np.full(len(groups), -1)
+    own = [(r, one) for r, one in enumerate(entries) if one.per == per]
+    others = [r for r, one in own if one.groups is None and one.name is None]
+    if len(others) > 1:
+        message = f"names neither groups nor itself; nor does rule[{others[0]}]"
+        faults.add(f"{name}: rule[{others[1]}]", None, message)
+    for r, one in own:
+        for group in one.groups or ():
+            at = f"{name}: rule[{r}].groups"
+            if group not in number:
+                faults.add(at, quoted(group), "is not a group of the replicas")
+            elif rule_of[number[group]] >= 0:
+                message = f"is bound by rule[{rule_of[number[group]]}] already"
+                faults.add(at, quoted(group), message)
+            else:
+                rule_of[number[group]] = r
+    if others:
+        free = rule_of < 0
+        if per == "group":  # partitions of no group are not counted together
+            free &= np.array([group != "" for group in groups], np.bool_)
+        rule_of[free] = others[0]
+    return rule_of
 
 
 def _rule(one: RuleEntry) -> Rule:
@@ -895,6 +915,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no rule that keeps replicas of a partition apart by {' or '.join(tiers)}: without "
             f"--spread {tiers[0]}=1 they may share one"
         )
+    if alone := _apart_from_nothing(cluster):
+        yield (
+            f"no partition with several replicas in {some_of(alone, printable, NAMED)}, whose rule "
+            'keeps those of a partition apart; per = "group" in the rule counts a group together'
+        )
     if twice := _twice_on_a_node(cluster):
         yield (
             f"replicas of {some_of(twice, printable, NAMED)} more than once on a node: each row "
@@ -939,6 +964,18 @@ def _without_limits(cluster: Cluster) -> list[str]:
     counts = [len(np.unique(domain[domain >= 0])) for domain in topology.domain]
     pairs = zip(topology.tiers, counts, strict=True)
     return [printable(tier) for tier, count in pairs if 1 < count < nodes]
+
+
+def _apart_from_nothing(cluster: Cluster) -> list[str]:
+    """Return groups of single replicas whose partitions have a rule that spreads replicas."""
+    partitions = cluster.partitions
+    spreads = np.array([bool(rule.spread) for rule in cluster.rules] + [False], np.bool_)
+    several = np.bincount(partitions.group, partitions.replicas > 1, len(partitions.group_names))
+    count = np.bincount(partitions.group, minlength=len(several))
+    held = (several == 0) & (count > 1) & (partitions.group_rule < 0)
+    bound = np.zeros(len(several), np.bool_)
+    bound[partitions.group[spreads[partitions.rule]]] = True
+    return [partitions.group_names[g] for g in np.flatnonzero(held & bound).tolist()]
 
 
 def _twice_on_a_node(cluster: Cluster) -> list[str]:
