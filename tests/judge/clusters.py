@@ -152,6 +152,28 @@ def groups(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def kept_apart(rng: np.random.Generator) -> Drawn:
+    """Machines: single replicas of groups that a rule alone keeps apart, or together."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]))
+    d.rows(1)
+    if d.chance(0.4):
+        d.zones(d.whole(2, 4))
+    d.capacities(0.3, 0.9)
+    d.states(0.15 if d.chance(0.4) else 0.0)
+    groups = d.whole(1, max(1, d.partitions // 2))
+    d.given["group"] = d.rng.integers(0, groups, d.partitions).tolist()
+    d.given["group_names"] = [f"g{g}" for g in range(groups)]
+    kind = d.pick(["spread", "spread", "max_domains"])
+    tier = d.pick([*d.given.get("domains", {}), "node"])
+    d.rules.append({kind: {tier: d.pick([1, 1, 2])}})
+    d.given["rules"] = d.rules
+    d.given["rule"] = [-1] * d.partitions
+    d.given["group_rule"] = [0 if d.chance(0.8) else -1 for _ in range(groups)]
+    d.ask(0.15)
+    return d.drawn()
+
+
 def budgets(rng: np.random.Generator) -> Drawn:
     """More to mend than a budget carries."""
     d = Draft(rng, int(rng.integers(3, 13)), int(rng.integers(2, 30)))
@@ -742,8 +764,8 @@ def on_every_node(rng: np.random.Generator) -> Drawn:
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
-        plain, tight, overfull, roles, ragged, states, zones, lost_zone, rules, groups, budgets,
-        finer_budgets, from_below, extras, anything, spread_beyond_mending,
+        plain, tight, overfull, roles, ragged, states, zones, lost_zone, rules, groups, kept_apart,
+        budgets, finer_budgets, from_below, extras, anything, spread_beyond_mending,
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,

@@ -722,3 +722,19 @@ def test_a_partition_whose_nodes_are_all_dead_has_a_replica_elsewhere_to_lead():
     assert result.bounds.moves_level == result.comparison.moves == 15
     assert result.bounds.target[2:, 0].tolist() == [4.0] * 4
     assert result.status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("spread", "least"), [({"node": 1}, 2), ({"zone": 1}, 3), ({"node": 1, "zone": 2}, 2)]
+)
+def test_replicas_leave_domains_with_too_many_of_a_group(spread, least):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5, load=[[1.0]] * 6, placement=[[0], [0], [1], [0], [0], [2]],
+        domains={"zone": [*"aabcd"]}, group=["x", "x", "x", "y", "y", "z"],
+        rules=[ek.Rule(spread=spread)], group_rule=[0, 0, -1],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert (result.status, result.comparison.moves, result.bounds.moves_feasible) == (
+        "optimal", least, least,
+    )  # fmt: skip
+    assert result.bounds.moves_term == "groups on crowded nodes"

@@ -32,6 +32,7 @@ from evenkeel.measure.bounds.level import (
 from evenkeel.measure.bounds.moves import (
     EvictionProof,
     Keepable,
+    beyond_group_rules,
     keepable,
     kept_on_full_nodes,
     prove_evictions,
@@ -118,8 +119,8 @@ class Bounds:
         Proof of ``moves_level`` where it was lifted above what the proofs here come to; see
         ``Result.proved``.
     crowded : int
-        Replicas that must leave nodes with too many of their group, or that keep nothing; 0
-        without a goal within groups.
+        Replicas that must leave nodes with too many of their group, or domains by rules of whole
+        groups, or that keep nothing; 0 without such a goal and where no such rule is broken.
     leading : int
         Replicas that must join nodes for the goals of the leaders of groups; 0 without any.
 
@@ -233,7 +234,9 @@ def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         targets.append(found.target)
     proofs = prove_evictions(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
+    to_part = beyond_group_rules(placed, kept)
     crowded = _crowded(placed, goals, kept, to_level)
+    crowded = max(crowded, kept.missing + to_part) if to_part else crowded
     missing, on_full = kept.missing, kept_on_full_nodes(placed, kept, found.target)
     if on_full is not None:
         other = prove_evictions(placed, on_full, found.target[None])[0]
@@ -246,7 +249,7 @@ def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     return Bounds(
         **found._asdict(),
         forced=forced_moves(placed),
-        moves_feasible=kept.missing + to_fit.moves,
+        moves_feasible=kept.missing + max(to_fit.moves, to_part),
         moves_level=max(missing + to_level.moves, int(joining.sum()), crowded, leading),
         crowded=crowded,
         leading=leading,

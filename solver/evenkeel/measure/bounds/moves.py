@@ -15,7 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
-from evenkeel.measure.binding import NONE, Binding, Scope, eligible_domains, partition_scope
+from evenkeel.measure.binding import (
+    NONE,
+    Binding,
+    Scope,
+    eligible_domains,
+    group_scope,
+    partition_scope,
+)
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.rows import replicas_of
@@ -23,6 +30,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.model.topology import NODE_TIER
 
 ROUNDING = 1e-10
 """Relative excess, or lack, that may be rounding, and is not counted."""
@@ -117,6 +125,25 @@ def keepable(placed: PlacementCounts) -> Keepable:
     missing = int(np.maximum(wanted - most, 0).sum())
     lost = np.where(piled | (having > wanted), 0, having - most)
     return _counted(placed, missing, stays, lost)
+
+
+def beyond_group_rules(placed: PlacementCounts, kept: Keepable) -> int:
+    """Return how many of the replicas kept are beyond what domains may hold of whole groups."""
+    cluster, spreads = placed.cluster, group_scope(placed.cluster).spreads
+    groups = len(cluster.partitions.group_names)
+    beyond = np.zeros(groups)
+    there = np.flatnonzero(kept.node_row) if spreads else np.zeros(0, np.int64)
+    group = cluster.partitions.group[placed.partition(there)].astype(np.int64)
+    for one in spreads:
+        row = -1 if one.tier == NODE_TIER else cluster.topology.tier_index(one.tier)
+        domain = cluster.topology.domain_with_nodes[row]
+        at = domain[kept.node_row[there] - 1]
+        bound = (at >= 0) & (one.amount[group] != NONE)
+        domains = int(domain.max(initial=-1)) + 1
+        who, _, count = count_by_domain(group[bound], at[bound], groups, domains)
+        over = np.bincount(who, np.maximum(count - one.amount[who], 0), groups)
+        beyond = np.maximum(beyond, over)
+    return int(beyond.sum())
 
 
 def kept_on_full_nodes(placed: PlacementCounts, kept: Keepable, target: Reals) -> Keepable | None:

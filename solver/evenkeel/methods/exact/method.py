@@ -55,8 +55,9 @@ from evenkeel.model.runtime.logs import log_event
 LARGEST = 1_000
 """Replicas x nodes up to which it is tried."""
 
-FAR = 3
-"""So many moves above those proven to be needed are too many."""
+FAR, FAR_IN_GROUPS = 3, 1
+"""So many moves above those proven to be needed are too many; where whole groups have rules, which
+the search before never breaks on its way."""
 
 FEWEST_EFFORT, FEWEST_AGAIN, LEADERS, FEWEST_LONGEST = 0.1, 0.7, 0.02, 1.0
 """Deterministic seconds for the moves, for them where too many are left after all, for who leads
@@ -73,8 +74,8 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
-    missed = outcome.stop_reason != "tolerance"
-    if not missed and made - request.bounds.moves_level < FAR:
+    missed, far = outcome.stop_reason != "tolerance", _far(cluster)
+    if not missed and made - request.bounds.moves_level < far:
         return outcome
     if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
         return outcome
@@ -87,10 +88,14 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     best = _refined(request, better, least)
     stands = cluster.placement.replaced(best.node, best.leader)
     made = compare(cluster, cluster.placement, stands).moves
-    if request.watch.has_limit or made - least < FAR or request.watch.reason is not None:
+    if request.watch.has_limit or made - least < far or request.watch.reason is not None:
         return best
     other = replace(request, seed=request.seed + 1)  # the same seed would go the same way
     return _better_of(request, best, _fewest(other, stands, made, FEWEST_AGAIN))
+
+
+def _far(cluster: Cluster) -> int:
+    return FAR_IN_GROUPS if (cluster.partitions.group_rule >= 0).any() else FAR
 
 
 def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
@@ -116,7 +121,7 @@ def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
         if request.watch.reason is not None:
             break
         start = cluster.placement.replaced(best.node, best.leader)
-        if compare(cluster, cluster.placement, start).moves - least < FAR:
+        if compare(cluster, cluster.placement, start).moves - least < _far(cluster):
             break
         found = levelled(replace(request.resumed_from(best), seed=request.seed + again))
         better = replace(best, node=found.node, leader=found.leader)
