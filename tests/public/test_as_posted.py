@@ -27,8 +27,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("helix/view-of-the-first-release", "view.json", "as records"),
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
         *(("kafka/outputs-of-other-clients", file, "kafka-topics.sh --describe")
-          for file in ("rpk.txt", "astraea.txt", "topics.json", "ansible.json", "ccloud.txt",
-                       "state.json")),
+          for file in ("astraea.txt", "topics.json", "state.json")),
         ("ceph/lines-of-a-session", "group.txt", "ceph osd crush dump"),
         ("ceph/lines-of-a-session", "upmaps.txt", "ceph osd crush dump"),
         ("ceph/lines-of-a-session", "crush.json", "needs ceph osd dump, with -f json"),

@@ -47,26 +47,21 @@ REFUSED = {
         "rebalance.json": "/zk/get",
         "log.txt": "zkCli.sh",
     },
-    "kafka/answers-of-consoles": {
-        "kafkactl.json": DESCRIBE, "kafka-ui.json": DESCRIBE, "rest.json": DESCRIBE,
-        "redpanda.json": DESCRIBE, "akhq.json": DESCRIBE, "ids.txt": DESCRIBE,
-    },
+    "kafka/answers-of-consoles": {"ids.txt": DESCRIBE},
     "kafka/cruise-control-own-state": {"state.json": "kafka_cluster_state"},
     "kafka/cruise-control-proposals": {"state.json load.json proposals.json": "--target"},
     "kafka/cruise-control-text": {"load.txt": "json=true"},
     "kafka/listings-of-others": {
-        "topicctl.txt": f"is what topicctl prints: give what {DESCRIBE}",
-        "python.txt": f"give what {DESCRIBE} prints",
+        "python.txt": "python.txt:7: lists 4 of its 10 partitions",
         "nothing.txt": "lists no topic",
         "kcat.txt": "lists 0 of its 1 partitions",
         "elision.txt": "announces 1000 partitions, 3 follow",
-        "zookeeper.txt": "is ZooKeeper's state of one topic",
     },
     "kafka/log-of-a-controller": {
         "log.txt": f"is the log of a controller, with changes of metadata: give what {DESCRIBE}",
         "records.json": f"give what {DESCRIBE}",
     },
-    "kafka/rpk-table": {"described.txt": DESCRIBE},
+    "kafka/rpk-table": {"described.txt": f"names no topic … {DESCRIBE}"},
     "kafka/session-described-twice": {"cut.txt": "cut.txt:7: is cut off"},
     "kafka/session-with-verify": {"cut.txt verify.txt": "cut.txt:13: "},
     "kafka/strimzi-broker-load": {"brokerLoad.json": "kafka_cluster_state"},
@@ -175,6 +170,13 @@ SOUND = {
     "elasticsearch/session-of-the-console": {
         "twice.txt": "more than one state of shards by _cat/shards: … 1 partition",
     },
+    "kafka/answers-of-consoles": {
+        "kafkactl.json": "only addresses of the leaders of orders … 2 partitions · 4 replicas",
+        "kafka-ui.json": "2 nodes, 2 alive · 1 partition · 2 replicas … leaders 2.0000",
+        "rest.json": "2 nodes, 2 alive · 1 partition · 2 replicas … leaders 2.0000",
+        "redpanda.json": "2 nodes, 2 alive · 1 partition · 2 replicas … leaders 2.0000",
+        "akhq.json": "2 nodes, 2 alive · 1 partition · 2 replicas … leaders 2.0000",
+    },
     "kafka/cruise-control-dead-disk": {"state.json load.json": "/d2 (dead disk) on broker 3"},
     "kafka/cruise-control-no-capacities": {
         "state.json load.json": "disk and network_in and network_out … -1",
@@ -188,10 +190,23 @@ SOUND = {
     "kafka/generated-over-several-lines": {"generated.txt": "4 nodes, 4 alive … proposed"},
     "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
     "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
+    "kafka/listings-of-others": {
+        "topicctl.txt": "9 nodes, 9 alive · 3 partitions · 9 replicas … leaders 3.0000",
+        "zookeeper.txt": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 1.0000",
+        "sheet.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 2.0000",
+        "kaf.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 1.0000",
+        "script.txt": "2 nodes, 2 alive · 3 partitions · 5 replicas … leaders 1.3333",
+        "get-twice.txt": "4 nodes, 4 alive · 3 partitions · 6 replicas … leaders 1.3333",
+    },
     "kafka/log-dirs-behind-a-description": {"session.txt": "8 partitions … disk 1.0000"},
     "kafka/log-dirs-listed-twice": {
         "topics.txt logdirs.txt":
             "state of log directories of broker 1, log directories of broker 2 … 93.8%",
+    },
+    "kafka/outputs-of-other-clients": {
+        "rpk.txt": "3 nodes, 3 alive · 8 partitions · 24 replicas … leaders 1.8750",
+        "ansible.json": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 1.0000",
+        "ccloud.txt": "4 nodes, 4 alive · 6 partitions · 18 replicas … leaders 1.3333",
     },
     "kafka/pools-of-brokers": {
         "described.txt racks.json": "no sign of life of brokers 100, 101 … --add-nodes",

@@ -149,24 +149,15 @@ WORDS = re.compile(
 )
 """Words of Kafka's tools, and of others that list its partitions."""
 
-CLIENTS = re.compile(rb'"inSyncs?"\s*:|"is_in_sync"\s*:|"ISRs"\s*:|"ns"\s*:\s*"kafka"')
-"""Keys in the answers of web consoles, REST proxies and kafkactl, whose forms differ."""
-
 NODES = re.compile(rb"\s*NAME +STATUS +ROLES +AGE +VERSION\b")
 """What ``kubectl get nodes`` prints, with columns of labels behind."""
 
 OTHERS = {
     rb"^\W*Partition: ?\d+\s+Leader:": "has lines of a description without their topic",
-    rb"^PARTITION +LEADER .*REPLICAS": (
-        "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
-    ),
-    rb'"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[': "is ZooKeeper's state of one topic",
     rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
     rb"^(?:GROUP +)?(?:TOPIC +PARTITION +)?CURRENT-OFFSET|^GROUP +TOPIC": "is of consumer groups",
     rb'"type"\s*:\s*"[A-Z_]+_RECORD"': "is the log of a controller, with changes of metadata",
     rb"^Partition map changes:": "is what topicmappr prints",
-    rb"^\s*ID \| LEADER \| +REPLICAS": "is what topicctl prints",
-    rb"\bPartition \d+ - leader: -?\d+, replicas: \[": "is what a script prints",
     rb"^ *0 topics:": "lists no topic, as for a user who may describe none",
     rb"^\[\d+(?:, ?\d+)*\]\s*$": "lists brokers without their racks",
     rb"^(?:Dynamic|All) configs for (?:broker|topic)": "lists settings",
@@ -190,8 +181,6 @@ def hint(document: Document) -> str:
     for looks, reason in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):
             return reason if "--describe" in reason else f"{reason}: {DESCRIBE}"
-    if CLIENTS.search(head):
-        return f"is the answer of a console or proxy, which is not read: {DESCRIBE}"
     if is_cruise_text(head):
         return "is an answer of Cruise Control as text: ask for it with json=true"
     if is_other_answer(head):
@@ -220,8 +209,6 @@ def kind_of(document: Document) -> Kind | None:
         return "capacity"
     if cruise := cruise_kind(head):
         return cruise
-    if CLIENTS.search(head):
-        return None
     if is_metadata(head):
         return "metadata"
     if any(map(_is_topic, head.split(b"\n"))):
@@ -295,7 +282,7 @@ def read_document(findings: Findings, document: Document) -> None:
         findings.documents += 1
         lines = lines_of_metadata(findings, document) if kind == "metadata" else []
         if any(map(_is_topic, document.data.split(b"\n"))):
-            lines += _lines_of_description(findings, document)
+            lines += _lines_of_description(findings, document, lines)
         findings.add_lines(lines)
     elif kind == "reassigned":
         read_reassigned(findings, document)
@@ -489,11 +476,18 @@ OBSERVERS = ("Observers", "LiveObservers")
 WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
-def _lines_of_description(findings: Findings, document: Document) -> list[Line]:
-    """Return the partitions that ``kafka-topics --describe`` prints; other lines are ignored."""
+def _lines_of_description(
+    findings: Findings, document: Document, others: Iterable[Line]
+) -> list[Line]:
+    """Return the partitions that ``kafka-topics --describe`` prints; other lines are ignored.
+
+    ``others`` are those that stand below its headers in another form.
+    """
     lines: list[Line] = []
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, set[str]] = {}
+    for _, partition, _ in others:
+        seen.setdefault(partition.topic, set()).add(str(partition.number))
     topic, fields = "", dict[str, str]()
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         at = f"{document.name}:{number}"

@@ -1,153 +1,295 @@
-"""Metadata of topics as Kafka's clients print it: ``kcat -L``, as text or JSON, and admin clients.
+"""Partitions as other tools than Kafka's own list them: clients, consoles, proxies, ZooKeeper.
 
-Clients name the same things differently; ``NAMES`` lists what they use. A broker is a number, or an
-object with its id. Brokers that the answer lists are up.
+``kcat -L`` prints sentences. Of JSON, objects are read that have the number of a partition, and
+either its replicas or one of them; of text, tables with such columns. Tools name the same things
+differently: ``NAMES`` lists what they use. A broker is a number, or an object with its id. Brokers
+that an answer lists are up.
 """
 
+import csv
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
+from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
 from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition
 from evenkeel.systems.kafka.racks import add_rack
 
 NAMES: Mapping[str, tuple[str, ...]] = {
-    "topic": ("topic", "name", "topicName", "topic_name"),
-    "partition": (
-        "partition", "partitionId", "partition_id", "partitionIndex", "partition_index", "id",
-    ),
-    "leader": ("leader", "leaderId", "leader_id"),
-    "replicas": ("replicas", "replicaNodes", "replica_nodes"),
-    "isr": ("isr", "isrs", "isrNodes", "isr_nodes"),
-    "broker": ("id", "nodeId", "node_id", "brokerId", "broker_id"),
-}  # fmt: skip
-"""Keys of the same value in the answers of different clients."""
+    "topic": ("topic", "topicname", "name"),
+    "partition": ("partition", "partitionid", "partitionindex", "id"),
+    "leader": ("leader", "leaderid"),
+    "replicas": ("replicas", "replicanodes", "nodes"),
+    "isr": ("isr", "isrs", "isrnodes", "insyncreplicas"),
+    "broker": ("id", "nodeid", "brokerid", "broker"),
+    "leads": ("leader", "isleader"),
+    "in sync": ("insync", "insyncs", "isinsync"),
+}
+"""Keys and titles of the same value in different answers, their letters in lower case."""
 
 BROKER = re.compile(r"\bbroker ([0-9]{1,10}) at \S+")
-TOPIC = re.compile(r'\btopic "([^"]+)" with ([0-9]{1,9}) partitions')
+TOPIC = re.compile(r'(?:^|\s)"?([^"\s]+)"? with ([0-9]{1,9}) partition', re.MULTILINE)
 PARTITION = re.compile(
-    r"\bpartition ([0-9]{1,9}), leader (-?[0-9]{1,10}), replicas: ([0-9,]*), isrs: ([0-9,]*)"
+    r"\bpartition ([0-9]{1,9})(?:,| -)? leader:? (-?[0-9]{1,10}), "
+    r"replicas: \[?([0-9, ]*)\]?, isrs: \[?([0-9, ]*)",
+    re.IGNORECASE,
 )
-IN_SYNC = re.compile(rb'"(isr|isrs|isrNodes|isr_nodes)"\s*:')
+"""Sentences of ``kcat -L``, and of scripts that print the same."""
+
+OBJECTS = re.compile(
+    rb'(?is)(?=.*"(?:replica|partition))(?!.*"[a-z_]+_record")(?:'
+    rb'.*"(?:isrs?|isr_?nodes|inSyncReplicas)"\s*:\s*\[|.*"(?:inSyncs?|is_in_sync)"\s*:|'
+    rb'.*"ns"\s*:\s*"kafka"|.*"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[)'
+)
+"""Replicas in sync, or partitions as Redpanda and ZooKeeper have them."""
+
+HEADER = re.compile(
+    rb"(?:^|(?<=\n))(?=[^:{}\n]*\bpartition\b|[\s|]*ID\b)(?=[^:{}\n]*\bleader\b)"
+    rb"[^:{}\n]*\breplicas\b[^:{}\n]*(?:\n|$)",
+    re.IGNORECASE,
+)
+"""The titles of a table of partitions."""
+
+NAMED = re.compile(
+    r"^\s*(?:Name|Topic):?\s+(\S+)(?:\s+PartitionCount\b.*)?\s*$|\btopics? describe (\S+)|"
+    r"\bPartitions (?:for|of) topic (\S+?):?\s*$|/brokers/topics/([^/\s]+)\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that names the topic of what follows."""
+
+LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")
+"""The brokers in a cell."""
+
+NO_TOPIC = (
+    "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
+)
+ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
+
+
+class Row(NamedTuple):
+    """A partition as an answer lists it; None for what it leaves out."""
+
+    at: str  # its place in the file
+    line: int  # and its line, if it is text
+    topic: str  # its topic, "" for none
+    number: Any  # its number
+    replicas: Any  # its brokers
+    isr: Any  # those in sync
+    leader: Any  # the one that leads
 
 
 def is_metadata(head: bytes) -> bool:
     """Return whether a document begins like the metadata of topics.
 
-    >>> is_metadata(b' topic "orders" with 3 partitions:')
+    >>> is_metadata(b'{"topic": "orders", "partitions": [{"id": 0, "replicas": [1], "isr": [1]}]}')
     True
     """
-    if head.lstrip().startswith((b"{", b"[")):
-        return b'"partitions"' in head and IN_SYNC.search(head) is not None
-    return re.search(rb'\btopic "[^"\n]+" with [0-9]+ partitions', head) is not None
+    text = head.decode("utf-8", "replace")
+    if OBJECTS.match(head) or (
+        TOPIC.search(text) and (BROKER.search(text) or PARTITION.search(text))
+    ):
+        return True
+    rows = _rows_of_tables(Findings(), Document("", head)) if HEADER.search(head) else iter(())
+    return any(isinstance(row.replicas, list) and row.replicas for row in rows)
 
 
 def lines_of_metadata(findings: Findings, document: Document) -> list[Line]:
     """Return the partitions, and read the brokers that are up."""
-    if document.data.lstrip().startswith((b"{", b"[")):
-        return _of_json(findings, document)
-    return _of_text(findings, document)
+    if OBJECTS.match(document.data[:HEAD]):
+        rows = _rows_of_json(findings, document)
+    elif HEADER.search(document.data[:HEAD]):
+        rows = _rows_of_tables(findings, document)
+    else:
+        rows = _rows_of_sentences(findings, document)
+    return _lines(findings, rows)
 
 
-def _of_text(findings: Findings, document: Document) -> list[Line]:
-    """Return the lines of ``kcat -L``."""
-    lines: list[Line] = []
+def _rows_of_sentences(findings: Findings, document: Document) -> Iterator[Row]:
+    """Yield the partitions that ``kcat -L`` prints."""
     topic, announced, listed = "", 0, 0
-    widths: dict[str, int] = {}
-
-    def check(at: str) -> None:
-        if listed != announced:
+    for number, line in enumerate([*document.text(findings.faults).split("\n"), None], start=1):
+        found = TOPIC.search(line or "")
+        if (found or line is None) and listed != announced:
             message = f"lists {listed} of its {announced} partitions: the file is truncated"
-            findings.faults.add(at, f"topic {quoted(topic)}", message)
-
-    number = 0
-    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
-        at = f"{document.name}:{number}"
-        if found := BROKER.search(line):
-            findings.add_answer(at, int(found[1]), up=True)
-        elif found := TOPIC.search(line):
-            check(at)
+            findings.faults.add(f"{document.name}:{number}", f"topic {quoted(topic)}", message)
+        if line is None:
+            return
+        if found:
             topic, announced, listed = found[1], int(found[2]), 0
+        elif found := BROKER.search(line):
+            findings.add_answer(f"{document.name}:{number}", int(found[1]), up=True)
         elif (found := PARTITION.search(line)) and topic:
             listed += 1
-            replicas, in_sync = (
-                tuple(int(one) for one in text.split(",") if one) for text in found.groups()[2:]
-            )
-            partition = TopicPartition(topic, int(found[1]))
-            given = _replicas(findings, at, int(found[2]), replicas, in_sync)
-            lines.append((number, partition, given))
-            widths[topic] = max(widths.get(topic, 0), len(replicas))
-    check(f"{document.name}:{number}")
-    findings.factor = widths | findings.factor
-    return lines
+            at, replicas, isr = f"{document.name}:{number}", _listed(found[3]), _listed(found[4])
+            yield Row(at, number, topic, int(found[1]), replicas, isr, int(found[2]))
 
 
-def _of_json(findings: Findings, document: Document) -> list[Line]:
-    """Return the answer of a client as JSON."""
+def _lines(findings: Findings, rows: Iterable[Row]) -> list[Line]:
+    """Return rows as lines; the most replicas of a topic count as its replication factor."""
     lines: list[Line] = []
-    try:
-        given: Any = msgspec.json.decode(document.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        note_syntax(findings.faults, document, error)
-        return []
-    path = f"{document.name}: "
-    topics = given
-    if isinstance(given, dict):
-        topics = given.get("topics", [given])
-        path += "topics" if "topics" in given else ""
-        for i, one in enumerate(given.get("brokers") or ()):
-            broker = _value(one, "broker")
-            if _is_id(broker):
-                at = f"{document.name}: brokers[{i}]"
-                findings.add_answer(at, broker, up=True)
-                if isinstance(one, dict) and isinstance(one.get("rack"), str):
-                    add_rack(findings, document, f"{at}.rack", broker, one["rack"])
     widths: dict[str, int] = {}
-    for t, of in enumerate(topics if isinstance(topics, list) else ()):
-        topic, at = _value(of, "topic"), f"{path}[{t}]"
-        if not isinstance(topic, str):
-            findings.faults.add(at, quoted(of), "has no name of a topic")
-            continue
-        for p, one in enumerate(of.get("partitions") or ()):
-            where = f"{at}.partitions[{p}]"
-            number, leader = _value(one, "partition"), _broker(_value(one, "leader"))
-            replicas, in_sync = (_brokers(_value(one, name)) for name in ("replicas", "isr"))
-            if not _is_id(number) or replicas is None or in_sync is None:
-                message = "needs a number, and lists of replicas and of those in sync"
-                findings.faults.add(where, quoted(one), message)
-                continue
-            leads = leader if _is_id(leader) else -1
-            held = _replicas(findings, where, leads, replicas, in_sync)
-            lines.append((len(lines), TopicPartition(topic, number), held))
-            widths[topic] = max(widths.get(topic, 0), len(replicas))
-    if not widths and not findings.faults:
-        findings.faults.add(document.name, document.data[:40], "lists no topic")
+    for row in rows:
+        replicas, in_sync = _brokers(row.replicas), _brokers(row.isr)
+        if not row.topic:
+            findings.faults.add(row.at, quoted(row.number), NO_TOPIC)
+            break
+        if not _is_id(row.number) or replicas is None or (in_sync is None is not row.isr):
+            message = "needs a number, and lists of replicas and of those in sync"
+            findings.faults.add(row.at, quoted(row._asdict()), message)
+        else:
+            leader = _broker(row.leader)
+            if isinstance(leader, str):
+                findings.notes.add(ADDRESSES, row.topic)
+                leader = None
+            leads = leader if leader is None or _is_id(leader) else -1
+            held = _replicas(findings, row.at, leads, replicas, in_sync)
+            lines.append((row.line, TopicPartition(row.topic, row.number), held))
+            widths[row.topic] = max(widths.get(row.topic, 0), len(replicas))
     findings.factor = widths | findings.factor
     return lines
+
+
+def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
+    """Yield the rows of tables, whose topic is a cell or in a line above."""
+    topic, between = "", ""
+    titles: list[str] = []
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
+        if HEADER.match(line.encode()):
+            between = next((mark for mark in "|\t;," if mark in line), "")
+            titles = [_letters(title) for title in _cells(line, between)]
+        elif len(cells := _cells(line, between)) == len(titles) > 1:
+            row = dict(zip(titles, cells, strict=True))
+            if not _value(row, "partition").isdecimal():
+                continue  # titles of two lines
+            replicas, isr = _listed(_value(row, "replicas")), _listed(_value(row, "isr"))
+            own, of = _value(row, "topic") or topic, int(_value(row, "partition"))
+            leader = _value(row, "leader")
+            leads = leader if ":" in leader else int(leader) if leader.isdecimal() else -1
+            yield Row(f"{document.name}:{number}", number, own, of, replicas, isr, leads)
+        elif named := NAMED.search(line):
+            topic = next(filter(None, named.groups()))
+
+
+def _cells(line: str, between: str) -> list[str]:
+    """Return the cells of a line, which a mark parts, or two blanks or more."""
+    if between in (",", ";"):
+        return next(csv.reader([line.strip()], delimiter=between), [])
+    plain = line.strip().strip("|").strip()
+    return re.split(rf"\s*{re.escape(between)}\s*" if between else r"\s{2,}", plain)
+
+
+def _listed(cell: str | None) -> Any:
+    """Return the brokers in a cell; what has anything else as it is."""
+    if cell is None or not (found := LISTED.fullmatch(cell.strip())):
+        return cell
+    return [int(one) for one in re.findall(r"\d+", found[1])]
+
+
+def _rows_of_json(findings: Findings, document: Document) -> Iterator[Row]:
+    """Yield the partitions in answers as JSON; the line before one may name its topic."""
+    for part in document.values():
+        try:
+            given: Any = msgspec.json.decode(part.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            note_syntax(findings.faults, part, error)
+            return
+        _read_brokers(findings, document, given)
+        named = NAMED.findall(part.before.decode("utf-8", "replace"))
+        topic = next(filter(None, named[-1])) if named else ""
+        apart: dict[tuple[str, Any], Row] = {}
+        for row in _found(given, f"{document.name}: ", topic, ""):
+            if isinstance(row.replicas, dict):
+                apart.setdefault(row[2:4], row._replace(replicas=[])).replicas.append(row.replicas)
+            else:
+                yield row
+        for row in apart.values():
+            yield _row(row.at, row.topic, row.number, row.replicas, {})
+
+
+def _read_brokers(findings: Findings, document: Document, given: Any) -> None:
+    """Read the brokers of an answer, which are up, and their racks."""
+    for i, one in enumerate(given.get("brokers") or () if isinstance(given, dict) else ()):
+        broker = _broker(one)
+        if _is_id(broker):
+            at = f"{document.name}: brokers[{i}]"
+            findings.add_answer(at, broker, up=True)
+            if isinstance(one, dict) and isinstance(one.get("rack"), str):
+                add_rack(findings, document, f"{at}.rack", broker, one["rack"])
+
+
+def _found(given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
+    """Yield the partitions in a value, which was at ``key``; of one replica each as an object.
+
+    ``topic`` was named before it.
+    """
+    if isinstance(given, list):
+        for i, one in enumerate(given):
+            yield from _found(one, f"{at}[{i}]", topic, key)
+    elif isinstance(given, dict):
+        name, number, replicas = (_value(given, one) for one in ("topic", "partition", "replicas"))
+        topic = name if isinstance(name, str) else topic
+        number = int(key) if number is None and key.isdecimal() else number
+        if isinstance(replicas, list) and number is not None:
+            yield _row(at, topic, number, replicas, given)
+        elif number is not None and _value(given, "broker") not in (None, number):
+            yield Row(at, 0, topic, number, given, None, None)
+        elif key == "partitions" and not all(map(str.isdecimal, given)):
+            yield Row(at, 0, topic, number, None, None, None)
+        else:
+            for inside, one in given.items():
+                there = f"{at}{'' if at.endswith(' ') else '.'}{inside}"
+                of = topic or ("" if key == "partitions" else key)
+                if not inside.isdecimal():
+                    yield from _found(one, there, topic, inside if inside != "brokers" else "")
+                elif isinstance(one, list):
+                    yield Row(there, 0, of, int(inside), one, None, None)
+                else:
+                    yield from _found(one, there, of, inside)
+
+
+def _row(at: str, topic: str, number: Any, replicas: list[Any], given: Mapping[str, Any]) -> Row:
+    """Return a partition, of which an object or its replicas say who leads and is in sync."""
+    isr, leader = _value(given, "isr"), _value(given, "leader")
+    marked = [one for one in replicas if isinstance(one, dict)]
+    if isr is None and any(_value(one, "in sync") is not None for one in marked):
+        isr = [one for one in marked if _value(one, "in sync")]
+    if leader is None:
+        leader = next((one for one in marked if _value(one, "leads") is True), None)
+    if leader is None and isr is not None:
+        leader = -1
+    return Row(at, 0, topic, number, replicas, isr, leader)
 
 
 def _replicas(
     findings: Findings,
     at: str,
-    leader: int,
+    leader: int | None,
     replicas: tuple[int, ...],
-    in_sync: tuple[int, ...],
+    in_sync: tuple[int, ...] | None,
 ) -> Replicas:
     """Return a partition; an answer may still name a leader or ISR that left the replicas."""
-    kept = tuple(one for one in in_sync if one in replicas)
-    leads = leader if leader in replicas else -1
+    kept = None if in_sync is None else tuple(one for one in in_sync if one in replicas)
+    leads = leader if leader is None or leader in replicas else -1
     return Replicas(replicas, at, findings.documents, leader=leads, in_sync=kept)
+
+
+@lru_cache(1024)
+def _letters(name: str) -> str:
+    """Return the letters of a key or title in lower case."""
+    return re.sub("[^a-z]", "", name.lower())
 
 
 def _value(given: Any, name: str) -> Any:
     """Return a value under any of its names; None for a missing one."""
-    if not isinstance(given, dict):
+    if not isinstance(given, Mapping):
         return given if name == "broker" else None
-    return next((given[key] for key in NAMES[name] if key in given), None)
+    value = {_letters(key): one for key, one in given.items()}
+    return next((value[key] for key in NAMES[name] if key in value), None)
 
 
 def _broker(given: Any) -> Any:

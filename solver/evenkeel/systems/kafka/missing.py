@@ -227,9 +227,9 @@ def signs_of_life(found: Findings, rows: Rows) -> set[int]:
     The last in-sync replica of a partition without a leader is no sign of life: Kafka keeps it in
     the ISR when its broker dies.
     """
-    led = rows.described & (rows.leader >= 0)
+    led = rows.described & (rows.leader != -1)
     synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
-    leading = np.unique(rows.leader[led])
+    leading = np.unique(rows.leader[led & (rows.leader >= 0)])
     return {
         *leading.tolist(),
         *synced.tolist(),
