@@ -171,3 +171,11 @@ def test_a_stream_of_one_replica_gets_more_by_an_edit(public):
         "storage at most 0.006% of capacity: the proven floor of 0.0057% plus 5.00%" in answer.text
     )
     assert answer.code == 0
+
+
+def test_a_server_that_answers_without_its_name_is_a_peer_of_its_streams(public):
+    case = public("nats/follower-known-by-its-identifier")
+    answer, requests, (held, _) = solved(case, "jsz.json")
+    assert requests == [] and "2 nodes, 2 alive" in answer.text
+    assert {name[:12] for name in held["my-stream-replicated"]} == {"NCVIDODSZ45C", "server_5500"}
+    assert "stays as it is" in answer.text

@@ -308,7 +308,7 @@ class Findings:
                 self.server(peer.name).member = True
                 # the others do not know who is current
                 self.server(peer.name).away |= peer.offline or (
-                    name == meta.leader and not peer.current
+                    bool(name) and name == meta.leader and not peer.current
                 )
         if given := len(data.account_details):
             self._pages.add("accounts", name or data.server_id, given, data.total)

@@ -471,6 +471,10 @@ def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:
     """Return a stream as its leader sees it, or else as that view which has most of its peers."""
     seen = max(views, key=lambda one: (one.by_leader, len(one.peers)))
     group, here = seen.stream.cluster, seen.peers
+    if len(views) == 1 and seen.source and not (seen.by or seen.by_leader):
+        # the others, which the server lists, are not there to name it
+        here |= {seen.source}
+        found.server(seen.source).member = True
     peers = sorted(here | {one.name for one in (group.desired or Group()).replicas})
     wanted = max(seen.stream.config.num_replicas, 0) or len(peers)
     others = [one for one in views if one.by_leader and one.stream.cluster.leader != group.leader]
