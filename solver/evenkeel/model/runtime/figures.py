@@ -18,10 +18,12 @@ def percent(share: float) -> str:
 def fine_percent(share: float) -> str:
     """Write a share of a capacity to two places, and one that these do not show to two digits.
 
-    >>> fine_percent(0.04821), fine_percent(2.214e-05), fine_percent(0.0)
-    ('4.82%', '0.0022%', '0.00%')
+    >>> fine_percent(0.04821), fine_percent(2.214e-05), fine_percent(3e-07), fine_percent(0.0)
+    ('4.82%', '0.0022%', '0.00003%', '0.00%')
     """
-    return f"{share:.2%}" if not 0.0 < share < 1e-4 else f"{100.0 * share:.2g}%"
+    if not 0.0 < share < 1e-4:
+        return f"{share:.2%}"
+    return f"{np.format_float_positional(100.0 * share, precision=2, fractional=False, trim='-')}%"
 
 
 def ratio(value: float) -> str:
