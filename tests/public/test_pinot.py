@@ -129,3 +129,9 @@ def test_replica_groups_that_the_ideal_state_keeps_itself(public):
     moves = ek.solve(cluster).moves
     ends = {(int(one.source[20]) // 3, int(one.target[20]) // 3) for one in moves}
     assert (len(moves), ends) == (4, {(0, 0), (1, 1)})
+
+
+def test_servers_that_a_table_is_not_assigned_to_take_nothing(public):
+    answer, written = solved(public("pinot/groups-not-reassigned"))
+    assert (answer.json["moves"], written) == (0, {})
+    assert "of table jhow_OFFLINE that it is not assigned to all servers" in answer.err

@@ -539,9 +539,28 @@ class TestPinot:
         cluster, _ = self.dump(tmp_path, table, None, groups)
         found = solve(cluster)
         assert found.audit.hard == 0
-        assert sorted(
-            {*map(tuple, np.sort((found.placement.nodes - 1) // 2, axis=1).tolist())}
-        ) == [(0, 1)]
+        assert sorted({*map(tuple, np.sort(found.placement.nodes // 2, axis=1).tolist())}) == [
+            (0, 1)
+        ]
+
+    @pytest.mark.parametrize(
+        ("mapped", "held", "noted"),
+        [
+            ({"OFFLINE": {}}, {"Server_0", "Server_1"}, True),
+            (None, {f"Server_{i}" for i in range(3)}, False),
+        ],
+    )
+    def test_segments_stay_on_servers_that_a_table_is_assigned(self, mapped, held, noted, tmp_path):
+        config = {"tenants": {"server": "T"}, "instanceAssignmentConfigMap": mapped}
+        groups = {"0_0": ["Server_0", "Server_1"]}
+        cluster, notes = self.dump(tmp_path, self.table(*[["Server_0"]] * 6), config, groups)
+        placed = solve(cluster).placement
+        assert {cluster.nodes.names[n] for n in placed.node.tolist()} == held
+        assert ("not assigned to all servers" in notes) == noted
+
+    def test_only_servers_are_nodes(self, tmp_path):
+        cluster, _ = self.dump(tmp_path, self.table(["Server_0"]))
+        assert list(cluster.nodes.names) == [f"Server_{i}" for i in range(5)]
 
     def test_lists_that_are_no_partitions_are_left_alone(self, tmp_path):
         table = self.table(*[["Server_0"]] * 6)

@@ -16,7 +16,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.helix import resources as instances
-from evenkeel.systems.helix.pinot import CONSUMING
+from evenkeel.systems.helix.pinot import CONSUMING, OTHER_KINDS, SEGMENTS
 from evenkeel.systems.helix.records import NONE, Found, Records, gather, is_empty
 from evenkeel.systems.helix.resources import (
     ALL_RESOURCES,
@@ -157,19 +157,27 @@ def _leave_out_mirrored(
 
 
 def instances_in(records: Records) -> list[str]:
-    """Return all instances by name: those that have a config, and those that are named."""
+    """Return all instances by name: those that have a config, and those that are named.
+
+    Of a cluster of Pinot only those that may hold segments: servers.
+    """
     named = {name for one in records.listings for name in one.instances} | {*records.live}
+    of_pinot, held = bool(records.table), set[str]()
     for found in (*records.ideal.values(), *records.view.values()):
+        of_pinot |= found.text("STATE_MODEL_DEF_REF") == SEGMENTS
         if not placed_elsewhere(found):
             custom = mode_of(found) == "customized" and bool(found.record.mapFields)
             lists = () if custom else found.record.listFields.values()
-            named |= {node for row in lists for node in row}
-            named |= {node for row in found.record.mapFields.values() for node in row}
+            held |= {node for row in lists for node in row}
+            held |= {node for row in found.record.mapFields.values() for node in row}
+    named |= held
     named -= {"ANY_LIVEINSTANCE", ""}
     if records.instance:
         for name in sorted(named - records.instance.keys()):
             records.notes.add(NO_INSTANCE, name)
-    return sorted(named | records.instance.keys())
+    named |= records.instance.keys()
+    others = {one for one in named - held if of_pinot and one.startswith(OTHER_KINDS)}
+    return sorted(named - others)
 
 
 def _most_replicas(faults: FaultList, records: Records) -> int:

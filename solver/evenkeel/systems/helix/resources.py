@@ -41,6 +41,10 @@ EVERYWHERE = (
     "of table {} that each server of its tenant has all segments (a dimension table): what is "
     "there stays; rebalance it by Pinot"
 )
+UNASSIGNED = (
+    "of table {} that it is not assigned to all servers of its tenant (INSTANCE_PARTITIONS): the "
+    "others take no segment unless a rebalance by Pinot reassigns instances"
+)
 UNTAGGED = "no server with the tenant tag of table {}: what is there stays"
 INFERRED = (
     "no configuration of table {} (PROPERTYSTORE/CONFIGS/TABLE): segments go to servers with "
@@ -78,13 +82,20 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
     given = (records.partitions[one].record.listFields for one in own if one in records.partitions)
     lists = next(given, None) or _lists_inside(found, own)
+    assigned = frozenset(one for row in lists.values() for one in row) & servers
+    tag = _tenant_tag(config, kind)
+    tenants = {one for one in servers if tag and tag in _tags(records, one, "")}
+    if _fields_of(config, "instanceAssignmentConfigMap") and assigned & tenants:
+        if tenants - assigned:
+            records.notes.add(UNASSIGNED, name)
+        servers = {*assigned}
     if len(lists) > 1:
         if any(not key.startswith("0_") for key in lists):
             records.notes.add(TOGETHER, name)
             return None
         groups = tuple(frozenset(lists[key]) & servers for key in sorted(lists))
         return Servers(f"servers of {name}", frozenset().union(*groups), groups)
-    if tag := _tenant_tag(config, kind):
+    if tag:
         wanted, required = {tag}, True
     else:
         records.notes.add(INFERRED, name)
