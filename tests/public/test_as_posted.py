@@ -21,7 +21,6 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("ceph/state-alone", "health.txt", "give ceph osd dump"),
         ("ceph/state-alone", "pools.txt", "give ceph osd dump"),
         ("kafka/list-of-reassignments-alone", "list.txt", "kafka-topics.sh --describe"),
-        ("rabbitmq/row-without-a-header", "row.txt", "--formatter json"),
         ("tables/stores-of-pd-ctl", "stores.json", "what pd-ctl prints of stores"),
         ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
         ("helix/view-of-the-first-release", "view.json", "as records"),

@@ -12,12 +12,13 @@ from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, Pages, last_states
+from evenkeel.systems.rabbitmq.printed import in_json
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
-HEAD = 65536
 Raw = dict[str, Any]
 Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
@@ -63,14 +64,9 @@ OTHERS = {
         "is a table of rabbitmqadmin"
     ),
     rb"^\s*\[+\{name,<<|<<\"|\bra:members|^\{ok,\[\{": "is what Erlang prints",
-    rb"\A(?:\S+@\S+[ \t:=,]+\S+\s*\n)+\Z": (
-        'gives zones, which are read as {"rabbit@a": "zone-1"}'
-    ),
     rb"\A\s*NAME +STATUS +ROLES +AGE +VERSION\b": (
         'lists nodes of Kubernetes; zones are read as {"rabbit@a": "zone-1"}'
     ),
-    rb'^"name",.*"(?:members|leader)"': "is a table for people",
-    rb"^\S+[ \t]+(?:quorum|stream)[ \t]+\S+@\S+[ \t]+\[": "is a table for people",
 }
 """Other documents about queues, by their pattern."""
 
@@ -182,6 +178,7 @@ class Findings:
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of RabbitMQ's."""
+    document = in_json(document)[-1]
     head = document.data[:HEAD].lstrip()
     if not document.is_json:
         return ""
@@ -218,7 +215,8 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
     found = Findings(faults, vhost)
-    given = ((one.origin, *_subject(one, i), one) for i, one in enumerate(documents))
+    read = (answer for one in documents for answer in in_json(one))
+    given = ((one.origin, *_subject(one, i), one) for i, one in enumerate(read))
     for document in last_states(found.notes, given):
         kind = recognises(document)
         if kind == "queues":

@@ -1,0 +1,162 @@
+"""What RabbitMQ's tools print without ``--formatter json``, as JSON.
+
+``list_queues`` prints titles and rows, their cells parted by tabs (by blanks in pasted text), lines
+or commas; old releases print no titles, so that the command has them. ``--formatter erlang`` prints
+pairs of a name and a value, as does ``cluster_status`` of old releases; later ones print titles,
+each above its lines. ``quorum_status`` prints a row for each member of one queue.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.csv_text import HEAD, read_table
+from evenkeel.systems.documents import Document
+
+TITLES = re.compile(
+    rb"^[ \t|\"\xe2\x94\x82]*(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",
+    re.MULTILINE,
+)
+"""The titles of a table with the members of queues."""
+
+COMMAND = re.compile(rb"\blist_queues\b((?:[ \t]+[a-z_]+)+)[^\n]*$", re.MULTILINE)
+"""A command with the columns that it lists."""
+
+ROW = re.compile(rb"^[ \t]*\S+[ \t]+(?:quorum|stream)[ \t]+\S+@\S+[ \t]+\[[^\]\n]*\]", re.MULTILINE)
+COLUMNS = b"name type leader members"
+"""A row without titles, and the columns that are usual."""
+
+CELL = re.compile(rb"\[[^\]\n]*\]|\S+")
+MARKS = (b"\t", b"|", "│".encode(), b'",')
+"""What parts cells, where blanks do not."""
+
+BANNER = re.compile(
+    rb"^Listing queues for vhost (\S+) \.\.\.[ \t]*$|--vhost[ =](\S+)", re.MULTILINE
+)
+END = re.compile(
+    rb"\n[ \t]*(?:\n|\.\.\.done|[^\n]*[#$>] ?(?:sudo )?rabbitmq|[^\n]*Listing queues for vhost )|"
+    rb"\n[^\n]*[#$>%][ \t]*(?=\n|\Z)"
+)
+"""What ends a table."""
+
+STATUS = re.compile(rb"Status of quorum queue (\S+) on node \S+ \.\.\.[^\n]*\n")
+NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"}
+"""The raft states of members that do not answer."""
+
+CLUSTER = re.compile(rb"^Cluster status of node \S+ \.\.\.[^\n]*\n", re.MULTILINE)
+TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
+TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
+ATOM = re.compile(r"'?([^\s',]+@[^\s',]+)'?")
+"""The parts of a status of a cluster: a title above lines; before RabbitMQ 3.8, names and nodes."""
+
+ZONE = re.compile(rb"([\w.-]+@[\w.-]+)[ \t:=,]+([\w.-]+)[ \t]*\r?(?:\n|\Z)")
+"""A line of a node and its zone."""
+
+ERLANG = re.compile(rb"\A\s*\[\[\{name,<<")
+PAIR = re.compile(rb"\{(\w+),(?:<<\"([^\"]*)\">>|'([^']*)'|(\[[^\]]*\])|([^{}\[\]]*))\}")
+"""A name and its value, as Erlang prints them."""
+
+
+def in_json(document: Document) -> tuple[Document, ...]:
+    """Return the answers in a text for people as JSON; any other document as it is."""
+    if document.is_json and not ERLANG.match(document.data):
+        return (document,)
+    data, head = document.data, document.data[:HEAD]
+    faults = FaultList()
+    answers: list[Any] = []
+    if CLUSTER.search(head):
+        answers.append(_status_of_cluster(data))
+    if ERLANG.match(head):
+        answers.append([*_rows_of_terms(data)])
+    if STATUS.search(head):
+        answers.append([*_rows_of_status(faults, data)])
+    if TITLES.search(head) or ROW.search(head):
+        answers.append([*_rows_of_tables(faults, data)])
+    zones = ZONE.findall(data)
+    if zones and not ZONE.sub(b"", data).strip():
+        answers.append({node.decode(): zone.decode() for node, zone in zones})
+    if faults or not all(answers):
+        return (document,)
+    read = (msgspec.json.encode(answer) for answer in answers)
+    return tuple(replace(document, data=one) for one in read) or (document,)
+
+
+def _status_of_cluster(data: bytes) -> dict[str, Any]:
+    """Return the status of a cluster; empty where no node runs."""
+    text = data[CLUSTER.search(data).end() :].decode("utf-8", "replace")  # type: ignore[union-attr]
+    if terms := dict(TERM.findall(text)):
+        lists = {name: ATOM.findall(listed) for name, listed in terms.items()}
+        return {"disk_nodes": lists.get("disc", []), "ram_nodes": lists.get("ram", []), **lists}
+    parts = TITLE.split(text)
+    below = {title.lower(): lines for title, lines in zip(parts[1::2], parts[2::2], strict=True)}
+    nodes = {
+        f"{kind}_nodes": re.findall(r"^\S+@\S+$", below.get(f"{kind} nodes", ""), re.MULTILINE)
+        for kind in ("disk", "ram", "running")
+    }
+    states = re.findall(r"^Node: (\S+), status: (.*)$", text, re.MULTILINE)
+    apart = re.findall(r"^Node (\S+) cannot communicate with (\S+)$", text, re.MULTILINE)
+    alarms = re.findall(r"\balarm on node (\S+)", text)
+    others = {"maintenance_status": dict(states), "partitions": dict(apart)}
+    return {**nodes, **others, "alarms": [{"node": name} for name in alarms]}
+
+
+def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the queues of all tables, with the virtual host that their banner names."""
+    starts = [one.start() for one in TITLES.finditer(data)]
+    if not starts and (row := ROW.search(data)):
+        asked = [one for one in COMMAND.findall(data) if b"members" in one]
+        head = (asked[-1] if asked else COLUMNS).strip() + b"\n"
+        data = data[: row.start()] + head + data[row.start() :]
+        starts = [row.start()]
+    for start in starts:
+        end = END.search(data, start)
+        table = data[start : end.start() if end else len(data)]
+        if not any(mark in table for mark in MARKS):
+            table = b"\n".join(map(b"\t".join, map(CELL.findall, table.split(b"\n"))))
+        named = [*BANNER.finditer(data, 0, start)]
+        host = {"vhost": (named[-1][1] or named[-1][2]).decode()} if named else {}
+        read = read_table(faults, Document("", table))
+        for cells in zip(*read.columns.values(), strict=True):
+            yield host | {
+                name: _value(cell) for name, cell in zip(read.columns, cells, strict=True)
+            }
+
+
+def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the queues of which the state of each member is printed."""
+    starts = [*STATUS.finditer(data)]
+    ends = [one.start() for one in starts[1:]] + [len(data)]
+    for start, end in zip(starts, ends, strict=True):
+        table = read_table(faults, Document("", data[start.end() : end]))
+        states = dict(zip(table.cells("node name"), table.cells("raft state"), strict=True))
+        if states and any(states.values()):
+            yield {
+                "name": start[1].decode("utf-8", "replace"),
+                "type": "quorum",
+                "leader": next((n for n, state in states.items() if state == "leader"), ""),
+                "members": [*states],
+                "online": [n for n, state in states.items() if state not in NOT_ONLINE],
+            }
+
+
+def _rows_of_terms(data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the queues of which Erlang's terms are printed."""
+    for row in re.split(rb"\]\s*,\s*\[(?=\{name,)", data):
+        yield {
+            name.decode(): _value((text or atom or plain or listed).replace(b"'", b"").decode())
+            for name, text, atom, listed, plain in PAIR.findall(row)
+        }
+
+
+def _value(cell: str) -> Any:
+    """Return a cell as a number, a list, or a text."""
+    cell = cell.strip()
+    if cell.startswith("[") and cell.endswith("]"):
+        return [one for one in re.split(r"[,\s]+", cell[1:-1]) if one]
+    if re.search(r"\S+@\S+[,\s]+\S+@", cell):
+        return [one for one in re.split(r"[,\s]+", cell) if one]
+    return int(cell) if cell.isdecimal() else cell
