@@ -98,14 +98,10 @@ REFUSED = {
         "totals.csv replicas.csv": "the total of the rows above",
         "latin.csv replicas.csv": "save it as UTF-8",
         "workbook.xlsx replicas.csv": "save each sheet as CSV",
-        "both.json replicas.csv": "each table as a file",
+        "both.json replicas.csv": "needs one table of replicas … there are 2",
     },
     "tables/headings-of-others": {
         "brokers.csv placement.csv": "node, id or name, and cap_NAME",
-    },
-    "tables/lists-of-nodes": {
-        "nodes.csv list.csv":
-            "list.csv:2: node: lists several nodes: each replica needs a row",
     },
     "tables/outputs-of-other-systems": {
         "nodetool.txt": "nodetool … two tables",
@@ -228,6 +224,14 @@ SOUND = {
     },
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",
+    },
+    "tables/exported": {"both.json": "2 nodes, 2 alive · 1 partition · 1 replica"},
+    "tables/lists-of-nodes": {
+        "nodes.csv list.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
+        "columns.json list.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
+        "by-name.json list.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
+        "split.json arrays.json": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
+        "nodes.csv braces.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
     },
     "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
     "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},

@@ -302,10 +302,10 @@ def _amount(cell: str, unit: str, mark: str | None) -> float:
         return math.nan if found is None else found
 
 
-FIRST_ROW = re.compile(rb"\s*\[\s*(\{[^{}\[\]]*\})")
+FIRST_ROW = re.compile(rb"\s*\[\s*(\{(?:[^{}\[\]]|\[[^{}\[\]]*\])*\})")
 """The first row of a table as JSON."""
 
-Cell = str | int | float | bool | None
+Cell = str | int | float | bool | None | list[str | int]
 
 
 def header_of(document: Document) -> frozenset[str]:
@@ -464,6 +464,8 @@ def _text(value: Cell) -> str:
     """Return a value of JSON as a cell."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
     return "" if value is None else str(value).strip()
 
 

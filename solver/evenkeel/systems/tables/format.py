@@ -333,8 +333,6 @@ def hint(document: Document) -> str:
             "is JSON that is no array of rows: write a table of nodes and one of replicas, each as "
             '[{"node": "n1", ...}, ...], which pandas writes with orient="records"'
         )
-    if re.match(rb'\s*\{\s*"(?:nodes|replicas)"\s*:\s*\[\s*\{', document.data[:HEAD]):
-        return "is JSON of several tables: give each table as a file, an array of its rows"
     if not CHANGES.match(document.data[:200]):
         titles = header_of(document)
         several = len(titles) > 1 and all(map(TITLE.fullmatch, titles))

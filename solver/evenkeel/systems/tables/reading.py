@@ -30,11 +30,16 @@ from evenkeel.systems.node_states import NodeState, columns_of, read_states
 from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
+from evenkeel.systems.tables.json_forms import as_rows
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 
 NODE = ("node", "id", "name")
+LISTED = {"node", "nodes"}
+SEVERAL = re.compile(r"^[\[{(]|[,;]")
+"""Columns of replicas that name the node, or several, and how a cell of several looks."""
+
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
 TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
@@ -131,12 +136,13 @@ def kind_of(document: Document) -> Kind:
     >>> kind_of(Document("n.csv", b"node,zone,cap_cpu\na,z1,8\n"))
     'nodes'
     """
+    document = as_rows(document)[-1]
     names = header_of(document)
     if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
         return "nodes"
     if names & {*NODE} and names <= OF_NODES | TIERS and not RULED.match(document.data[:HEAD]):
         return "nodes"
-    if "node" in names and (names >= {"group", "index"} or "partition" in names):
+    if names & LISTED and (names >= {"group", "index"} or "partition" in names):
         return "replicas"
     if is_of_disks(names):
         return "disks"
@@ -148,13 +154,13 @@ def kind_of(document: Document) -> Kind:
 def tables_in(documents: Sequence[Document]) -> Found:
     """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
     found = Found()
-    for document in documents:
+    for document in (table for one in documents for table in as_rows(one)):
         kind = kind_of(document)
         if kind == "nodes":
             table = read_table(found.faults, document)
             found.nodes.append(_without_nulls(found, table, {name_column(table)}))
         elif kind == "replicas":
-            table = read_table(found.faults, document)
+            table = _named_once(read_table(found.faults, document))
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
         elif kind == "disks":
             table = read_table(found.faults, document)
@@ -174,7 +180,34 @@ def tables_in(documents: Sequence[Document]) -> Found:
     if len(found.disks) > 1:
         faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
+    (nodes,), (replicas,) = found.nodes, found.replicas
+    found.replicas = [_row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
     return found
+
+
+def _named_once(table: Table) -> Table:
+    """Return a table of replicas whose column of nodes, or of lists of nodes, is ``node``."""
+    if "node" in table.columns:
+        return table
+    columns = {"node" if name == "nodes" else name: cells for name, cells in table.columns.items()}
+    titles = {"node" if name == "nodes" else name: one for name, one in table.titles.items()}
+    return replace(table, columns=columns, titles=titles)
+
+
+def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
+    """Return a table with a row for each node of a cell that lists several, the first leading."""
+    listed = [
+        [part.strip(" '\"") for part in re.split(r"[,;]", cell.strip("[]{}()"))]
+        if cell not in nodes and SEVERAL.search(cell)
+        else [cell]
+        for cell in table.columns["node"]
+    ]
+    if all(len(own) == 1 for own in listed) and [own[0] for own in listed] == table.columns["node"]:
+        return table
+    rows = [row for row, own in enumerate(listed) for _ in own]
+    columns = {name: [cells[row] for row in rows] for name, cells in table.columns.items()}
+    columns["node"] = [name for own in listed for name in own]
+    return replace(table, columns=columns, lines=[table.lines[row] for row in rows])
 
 
 def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
@@ -259,12 +292,6 @@ def _room(given: Arguments) -> NDArray[np.float64]:
     most = np.max([given[name] for name in LOADS if name in given], axis=0)
     room: NDArray[np.float64] = np.maximum(np.diff(given["first"]) @ most, 1.0)
     return room
-
-
-def _several(cell: str) -> str:
-    """Return what to do about a cell with a list of nodes, "" for another one."""
-    listed = len(cell.strip("{}[]").replace(";", ",").split(",")) > 1
-    return "lists several nodes: each replica needs a row of its own" if listed else ""
 
 
 def _disks(found: Found, partitions: Partitions, nodes: Sequence[str]) -> Arguments:
@@ -472,7 +499,7 @@ def _replicas(
     texts, code = table.numbered("node")
     if not known.keys() >= {*texts}:
         message = "is not a node of the other table"
-        table.each(faults, "node", lambda cell: cell not in known, message, _several)
+        table.each(faults, "node", lambda cell: cell not in known, message)
     node = np.array([known.get(cell, -1) for cell in texts], np.int64)[code]
     given: Arguments = {
         "partition_names": names,

@@ -1,0 +1,60 @@
+"""JSON of tables in other forms than an array of rows.
+
+pandas writes columns, rows by their index, or titles beside rows, by its ``orient``; people write
+several tables as one object, or one row under each name.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from evenkeel.systems.csv_text import HEAD
+from evenkeel.systems.documents import Document
+
+OBJECT = re.compile(
+    rb'\s*\{\s*"(?:columns|index|data|nodes|replicas|disks)"\s*:\s*\[|'
+    rb'\s*\{\s*"[^"]*"\s*:\s*\{[^{}\[\]]*\}\s*[,}]'
+)
+"""How titles, several tables, and columns or rows by their names begin."""
+
+TABLES = {"nodes", "replicas", "disks"}
+TITLES = {"node", "nodes", "partition", "group", "id", "name"}
+"""Columns of which each table has one."""
+
+
+def as_rows(document: Document) -> tuple[Document, ...]:
+    """Return the tables in a document, each as an array of rows; any other document as it is."""
+    if not OBJECT.match(document.data[:HEAD]):
+        return (document,)
+    try:
+        given: dict[str, Any] = msgspec.json.decode(document.data, type=dict[str, Any])
+        tables = _tables_of(given)
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        KeyError,
+    ):
+        return (document,)
+    return tuple(replace(document, data=msgspec.json.encode(rows)) for rows in tables)
+
+
+def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return tables as rows, of titles beside rows, several tables, columns, or rows by name."""
+    if given.keys() <= {"columns", "index", "data"}:
+        return [[dict(zip(given["columns"], row, strict=True)) for row in given["data"]]]
+    if given.keys() <= TABLES:
+        return [list(rows) for rows in given.values()]
+    if TITLES & given.keys():
+        index = next(iter(given.values()))
+        return [[{title: column[i] for title, column in given.items()} for i in index]]
+    titles = {title for row in given.values() for title in row}
+    of = "partition" if titles & {"node", "nodes"} else "node"
+    if of == "node" and not any(title.startswith("cap_") for title in titles):
+        raise KeyError("rows of something else")
+    return [[{of: name, **row} for name, row in given.items()]]
