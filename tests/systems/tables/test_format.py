@@ -342,6 +342,14 @@ class TestWriting:
         files = registry.write(cluster, tmp_path / "c.csv", placement=target)
         assert registry.read(*files).placement.node.tolist() == node.tolist()
 
+    @pytest.mark.parametrize("rows", [b"partition,group,node\np,x,a\nq,,b\n",
+                                      b"group,index,node\nx,0,a\n,0,b\n"])  # fmt: skip
+    def test_partitions_of_no_group_come_back(self, rows, tmp_path):
+        cluster = registry.read(SMALL, rows)
+        again = registry.read(*registry.write(cluster, tmp_path / "c.csv"))
+        assert list(again.partitions.names) == list(cluster.partitions.names)
+        assert list(again.partitions.group_names) == ["x", ""]
+
     def test_what_tables_cannot_hold_is_refused(self, tmp_path):
         full = Cluster.from_arrays(
             capacity=[[1.0]] * 2, load=[[1.0]], placement=[[0]], forbidden=[[0, 1]],

@@ -75,7 +75,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         faults.add(f"cluster.{name}", type(given[name]).__name__, "cannot be held by tables")
     _check_cells(faults, "node_names", cluster.nodes.names)
     _check_cells(faults, "partition_names", cluster.partitions.names)
-    _check_cells(faults, "group_names", cluster.partitions.group_names)
+    _check_cells(faults, "group_names", filter(None, cluster.partitions.group_names))
     headings = headings_of(cluster)
     nodes = _nodes(faults, cluster, given, headings.nodes)
     placed = cluster.placement if placement is None else placement
