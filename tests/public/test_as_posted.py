@@ -39,7 +39,6 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("rabbitmq/output-for-people", "python.txt", "is an object as Python prints it"),
         ("ceph/lines-of-a-session", "stat.txt", "ceph osd crush dump"),
         ("nats/trace-of-a-report", "trace.txt", "nats server request jetstream --all"),
-        ("nats/trace-of-a-report", "placement.txt", "nats server request jetstream --all"),
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
         ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
         ("elasticsearch/copies-by-shard-stores", "stores.json", "give _cat/shards"),

@@ -138,6 +138,10 @@ BROKEN = {
         "described.txt":
             "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
     },
+    "nats/reports-for-people": {
+        "report.txt servers.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
+        "session.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
+    },
     "rabbitmq/quorum-status": {"status.txt": "not alive: rabbit@node-3 · 1 replicas"},
     "rabbitmq/status-of-old-releases": {
         "status.txt queues.txt": "not alive: rabbit@rabbitmq-1 · 1 replicas",
@@ -235,6 +239,12 @@ SOUND = {
     },
     "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
     "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
+    "nats/reports-for-people": {
+        "report.txt": "4 nodes, 4 alive · 3 partitions · 7 replicas … leaders 2.6667",
+        "ascii.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 2.0000",
+        "info.txt": "3 nodes, 3 alive · 1 partition · 3 replicas … leaders 3.0000",
+    },
+    "nats/trace-of-a-report": {"placement.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas"},
     "nats/asked-before-and-after": {
         "session.txt": "more than one state of streams of $G: … not alive: n3 · 0 replicas",
         "stream.txt": "more than one state of stream ORDERS: … 1 partition · 3 replicas",

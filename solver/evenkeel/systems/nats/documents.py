@@ -8,12 +8,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from evenkeel.model.errors import FaultList
+from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int64, decode_json
+from evenkeel.systems.nats.printed import in_json
 from evenkeel.systems.notes import Notes, Pages, last_states
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
-HEAD = 65536
 KINDS: dict[Kind, Sequence[bytes]] = {
     "server answers": (rb'"server"\s*:\s*\{\s*"name"', rb'"ver"\s*:', rb'"data"\s*:'),
     "monitoring": (
@@ -242,7 +243,8 @@ class Findings:
 
     def take(self, documents: Sequence[Document]) -> None:
         """Take all answers in documents, of those on the same in a session the last."""
-        given = (one for document in documents for one in self._given(document))
+        read = (answer for document in documents for answer in in_json(document))
+        given = (one for document in read for one in self._given(document))
         unnamed: list[tuple[str, Data]] = []
         for at, answer in last_states(self.notes, given):
             if isinstance(answer, Answer):
@@ -356,6 +358,7 @@ def _each(faults: FaultList, document: Document, shape: type[T]) -> Iterator[tup
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of NATS."""
+    document = in_json(document)[-1]
     head = document.data[:HEAD]
     found = (kind for kind, needed in KINDS.items() if all(re.search(one, head) for one in needed))
     return next(found, "") if document.is_json else ""
