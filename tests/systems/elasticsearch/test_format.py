@@ -510,6 +510,49 @@ class TestWriting:
             registry.write(cluster, tmp_path / "p.json", placement=placement)
         assert [*tmp_path.iterdir()] == []
 
+    CURL = """#!/bin/sh
+before=; body=
+for word; do case "$before" in -d) body=$word;; esac; before=$word; done
+case "$*" in
+  *filter_path=persistent*) echo "$PERSISTENT";;
+  *filter_path=transient*) echo "$TRANSIENT";;
+  *dry_run*) ;;
+  *"PUT "*) echo "$body" >> "$LOG";;
+  *_cluster/reroute*) if [ "$ENDS" = fails ]; then exit 22; fi;;
+  *_cluster/health*) if [ "$ENDS" = stopped ]; then kill -TERM $PPID; fi;;
+esac
+"""
+
+    @pytest.mark.parametrize("ends", ["done", "fails", "stopped"])
+    @pytest.mark.parametrize(
+        ("persistent", "transient"), [(None, None), ("all", None), ("none", "primaries")]
+    )
+    def test_the_script_gives_the_balancer_back_as_it_was(
+        self, tmp_path, ends, persistent, transient
+    ):
+        def answer(scope, value):
+            setting = {"cluster": {"routing": {"rebalance": {"enable": value}}}}
+            return json.dumps({} if value is None else {scope: setting}, separators=(",", ":"))
+
+        script = solved(tmp_path, "plan.json")[2][-1]
+        curl, log = tmp_path / "curl", tmp_path / "log"
+        curl.write_text(self.CURL)
+        curl.chmod(0o755)
+        ran = subprocess.run(
+            ["sh", script, "go"], capture_output=True, timeout=60,
+            env={
+                "PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(log), "ENDS": ends,
+                "PERSISTENT": answer("persistent", persistent),
+                "TRANSIENT": answer("transient", transient),
+            },
+        )  # fmt: skip
+        assert (ran.returncode == 0) == (ends == "done"), ran.stderr
+        name = "cluster.routing.rebalance.enable"
+        assert [json.loads(line) for line in log.read_text().splitlines()] == [
+            {"persistent": {name: "none"}, "transient": {name: None}},
+            {"persistent": {name: persistent}, "transient": {name: transient}},
+        ]
+
     def test_the_script_is_sound_whatever_the_file_is_called(self, tmp_path):
         name = "a'b $(touch hacked)\n.json"
         script = solved(tmp_path, name)[2][-1]

@@ -887,12 +887,15 @@ SETTINGS = (Setting("CLUSTER", "", "configuration file of the cluster, Ceph's ow
 NOTES = (
     "`ceph balancer off`, or it moves placement groups of its own accord meanwhile.",
     "`ceph osd set-require-min-compat-client luminous`: older clients know no `pg-upmap-items`.",
-    "A wave has ended when its placement groups are where they should be and are active and clean. "
-    "How fast they are copied is Ceph's affair: `osd_max_backfills`.",
+    "A wave has ended when its placement groups are where they should be and are active and clean.",
     "Ceph drops a command that breaks a rule of CRUSH without a word; a run looks whether every "
     "one was heeded, and stops where one was not.",
 )
 
+PACE = (
+    "`osd_max_backfills` limits how many placement groups an OSD copies at once, and "
+    "`osd_mclock_profile` what share of it copies may take; before Quincy, `osd_recovery_sleep`."
+)
 
 COPYING = frozenset(
     ("remapped", "backfilling", "backfill_wait", "backfill_toofull", "backfill_unfound",
@@ -1009,7 +1012,7 @@ def _standing(one: PgStat) -> Standing:
 
 CARRIER = Carrier(
     orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=anybody, observe=observe,
-    lists_nodes=all_nodes, lists_down=False,
+    lists_nodes=all_nodes, lists_down=False, pace=PACE,
 )  # fmt: skip
 
 

@@ -815,8 +815,7 @@ IDLE = {"-1", "", "false", "disabled"}
 NOT_ALL = {
     "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; it "
     "still carries out the written commands",
-    "cluster.routing.rebalance.enable": "the script of a plan sets it to none; give it back as it "
-    "is now",
+    "cluster.routing.rebalance.enable": "the script of a plan sets it to none meanwhile",
 }
 """Settings that restrict allocation unless they are ``all``, and the effect."""
 

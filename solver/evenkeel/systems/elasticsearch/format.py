@@ -39,51 +39,69 @@ from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.json_text import encode_indented, encode_rows
 from evenkeel.systems.registry import Format
 
-SCRIPT = """#!/bin/sh
-# Moves shards. ES is the address of the cluster; curl takes passwords from ~/.netrc (-n).
-# First a dry run, which changes nothing; then, with the word go behind it, the moves.
-# The balancer is held, or it would take moves back; afterwards let it go on as it was before:
-#   curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
-#     -d '{"persistent":{"cluster.routing.rebalance.enable":null}}'
-set -eu
+REROUTE = """set -eu
 cd -- "$(dirname -- "$0")"
 : "${ES:=http://localhost:9200}"
 reroute() {
   curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\
     --data-binary @"$2"
 }
-reroute 'dry_run=true&explain=true&metric=none' FILE
-TRIED[ "${1-}" = go ] || exit 0
-curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
-  -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
-reroute 'metric=none' FILE
 """
-CHANGED = """# Indices with other numbers of copies. Elasticsearch should neither place nor choose
-# any, so index.routing.allocation.enable is none meanwhile, and given back at the end or a failure.
+SCRIPT = (
+    """#!/bin/sh
+# Moves shards. ES is the address of the cluster; curl takes passwords from ~/.netrc (-n).
+# First a dry run, which changes nothing; then, with the word go behind it, the moves.
+"""
+    + REROUTE
+    + """reroute 'dry_run=true&explain=true&metric=none' FILE
+TRIED[ "${1-}" = go ] || exit 0
+"""
+)
+HELD = """# The balancer would take moves back: it is held until shards have arrived, or this ends.
 settings() {
   curl -fsSn -X PUT "$ES$1" -H 'Content-Type: application/json' -d "$2"
 }
+balancer() {
+  own='"cluster.routing.rebalance.enable"'
+  settings /_cluster/settings "{\\"persistent\\":{$own:$1},\\"transient\\":{$own:$2}}"
+}
+now() {
+  curl -fsSn "$ES/_cluster/settings?filter_path=$1.cluster.routing.rebalance.enable" |
+    sed -n 's/.*"enable":\\("[a-z]*"\\).*/\\1/p; s/^{}$/null/p'
+}
+persistent=$(now persistent)
+transient=$(now transient)
+: "${persistent:?the setting of the balancer is unknown}" "${transient:?so is this one}"
+release() {
+  code=$?
+  trap - EXIT
+  balancer "$persistent" "$transient" || code=1
+FREED  exit $code
+}
+trap release EXIT
+trap 'exit 1' HUP INT TERM
+balancer '"none"' null
+"""
+ARRIVED = """curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
+"""
+CHANGED = """# Indices with other numbers of copies. Elasticsearch should neither place nor choose
+# any, so index.routing.allocation.enable is none meanwhile, and given back at the end or a failure.
 """
 UNSET = "its copies are of a number that is not set yet"
 LATER_ONLY = "it needs room or nodes that the commands before it free"
 """Why a file is not tried before: Elasticsearch would refuse it as things are."""
 
-BACK = """#!/bin/sh
+BACK = (
+    """#!/bin/sh
 # Takes back what the plan beside it did. ES is the address of the cluster.
-set -eu
-cd -- "$(dirname -- "$0")"
-: "${ES:=http://localhost:9200}"
-reroute() {
-  curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\
-    --data-binary @"$2"
-}
 """
+    + REROUTE
+)
 TO_DO = "reroute 'metric=none' FILE\n"
-LATER = """# What needs room or a node that others leave: once all have arrived, and disks are read.
-curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
-sleep 60
-reroute 'metric=none' FILE
-"""
+LATER = (
+    "# What needs room or a node that others leave: once all have arrived, and disks are read.\n"
+    f"{ARRIVED}sleep 60\n{TO_DO}"
+)
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
@@ -110,16 +128,14 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         undo = path.with_suffix(f".undo.{i}.json" if i > 1 else ".undo.json")
         files[undo] = encode_indented({"commands": commands}, 1)
         again += (LATER if i > 1 else TO_DO).replace("FILE", shlex.quote(f"./{undo.name}"))
-    script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
+    first_name = shlex.quote(f"./{path.name}")
+    script = TO_DO.replace("FILE", first_name)
     tried = ""
     if factors:
-        before, after = _settings(cluster, factors)
         later = [[*held], *later]
-        script += f"{CHANGED}{before}"
-        ways_back = _settings(cluster, {of: Factor(*one[::-1]) for of, one in factors.items()})
-        again = f"{CHANGED}{ways_back[0]}{again}{ways_back[1]}"
     if factors or returns[1:]:
-        files[path.with_suffix(".undo.sh")] = f"{BACK}{again}".encode()
+        ways_back = {of: Factor(*one[::-1]) for of, one in factors.items()}
+        files[path.with_suffix(".undo.sh")] = f"{BACK}{_held(cluster, ways_back, again)}".encode()
     for i, commands in enumerate(later, start=2):
         file = path.with_suffix(f".{i}.json")
         files[file] = encode_indented({"commands": commands}, 1)
@@ -131,9 +147,8 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         else:
             why = UNSET if factors and i == 2 else LATER_ONLY
             tried += f"echo {shlex.quote(f'{file.name}: no dry run: {why}')} >&2\n"
-    script = script.replace("TRIED", tried)
-    if factors:
-        script += after
+    dry = SCRIPT.replace("FILE", first_name).replace("TRIED", tried)
+    script = f"{dry}{_held(cluster, factors, script)}"
     return files | {path.with_suffix(".sh"): script.encode()}
 
 
@@ -142,19 +157,18 @@ def _index_of(command: Command) -> str:
     return str(of["index"])
 
 
-def _settings(cluster: Cluster, factors: Mapping[str, Factor]) -> tuple[str, str]:
-    """Return the parts of a script that hold indices with other numbers, and let them go."""
+def _held(cluster: Cluster, factors: Mapping[str, Factor], moves: str) -> str:
+    """Return the part of a script that holds the balancer and indices with other numbers."""
 
     def line(index: str, body: bytes) -> str:
         return f"settings {shlex.quote(path_of(index))} {shlex.quote(body.decode())}"
 
     freed = [line(of, freed_only(enable_of(cluster, of))) for of in factors]
-    before = ["trap release EXIT", *(line(of, held_back(max(one))) for of, one in factors.items())]
+    before = [line(of, held_back(max(one))) for of, one in factors.items()]
     after = [line(of, let_go(one.after, enable_of(cluster, of))) for of, one in factors.items()]
-    return (
-        "\n".join(["release() {", *(f"  {one}" for one in freed), "}", *before, ""]),
-        "\n".join(["trap - EXIT", *after, ""]),
-    )
+    held = HELD.replace("FREED", "".join(f"  {one} || code=1\n" for one in freed))
+    rows = [CHANGED.rstrip(), *before] if factors else []
+    return "\n".join([held.rstrip(), *rows, moves.rstrip(), *after, ARRIVED])
 
 
 def _rounds(

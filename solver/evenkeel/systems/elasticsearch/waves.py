@@ -40,6 +40,11 @@ NOTES = (
     "Which copy is the primary is not changed.",
 )
 
+PACE = (
+    "`indices.recovery.max_bytes_per_sec` limits what a node sends and receives, 40mb by default: "
+    "set it in `_cluster/settings` before, and back afterwards."
+)
+
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the reroutes of each wave, a request for each shard."""
@@ -218,5 +223,5 @@ CARRIER = Carrier(
     orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=anybody,
     checks={"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated},
     hold=(_held("persistent"), _held("transient")), still="the balancer is still held",
-    lists_nodes=lists_nodes, listed=listed,
+    lists_nodes=lists_nodes, listed=listed, pace=PACE,
 )  # fmt: skip
