@@ -373,8 +373,30 @@ def test_what_fits_since_partitions_are_lost_is_counted_apart():
     found = ek.sweep(cluster, "node")
     assert found.fits.tolist() == [False, True, True]
     assert found.summary == (
-        "3 scenarios: 1 fit with nothing lost, 1 with partitions lost, 1 unfit with nothing lost"
+        "3 scenarios: 1 fit with nothing lost, 1 with partitions lost, 1 unfit with nothing lost; "
+        "partitions at worst 1 lost (node n2), 2 without a majority of voters (node n0)"
     )
+
+
+@pytest.mark.parametrize(
+    ("placement", "min_active", "worst"),
+    [
+        ([[0, 1, 2]] * 3, 0, ""),
+        ([[0, 1, 2]] * 3, 3, "partitions at worst 3 short of min-active (node n0)"),
+        ([[0, 1]] + [[1, 2]] * 2, 0,
+         "partitions at worst 3 without a majority of voters (node n1)"),
+        ([[0], [2], [2]], 1,
+         "partitions at worst 2 lost (node n2), 2 without a majority of voters (node n2), "
+         "2 short of min-active (node n2)"),
+    ],
+)  # fmt: skip
+def test_the_headline_names_the_worst_of_each_danger(placement, min_active, worst):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 3, placement=placement, min_active=min_active
+    )
+    found = ek.sweep(cluster, "node")
+    assert found.summary.partition("; ")[2] == worst
+    assert str(found).splitlines()[0] == found.summary
 
 
 def test_workers_that_cannot_be_had_are_said_so(cluster):

@@ -47,6 +47,13 @@ from evenkeel.studies.scenario import (
 SHOWN = 8
 """Scenarios that ``str`` spells out, worst first."""
 
+DANGERS = {
+    "lost": "lost",
+    "without_quorum": "without a majority of voters",
+    "under_min_active": "short of min-active",
+}
+"""What a scenario may leave partitions in."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sweep(Reported, Shown):
@@ -238,7 +245,7 @@ class Sweep(Reported, Shown):
 
     @property
     def summary(self) -> str:
-        """How many scenarios fit with nothing lost, and what becomes of the others."""
+        """How many scenarios fit with nothing lost, and the most partitions that one endangers."""
         known = np.array([one.known for one in self.results], bool)
         loses, fits = self.lost[:, 0] > 0, self.fits
         counts = [f"{int((fits & ~loses).sum()):,} fit with nothing lost"]
@@ -248,7 +255,13 @@ class Sweep(Reported, Shown):
             *((self.status.count(status), status) for status in ("failed", "not run")),
         ):
             counts += [f"{count:,} {what}"] if count else []
-        return f"{counted(len(self.results), 'scenario')}: {', '.join(counts)}"
+        dangers = []
+        for name, what in DANGERS.items():
+            before = self._endangered(name)[:, 0]
+            if most := int(before.max(initial=0)):
+                dangers.append(f"{most:,} {what} ({self.names[int(before.argmax())]})")
+        text = f"{counted(len(self.results), 'scenario')}: {', '.join(counts)}"
+        return f"{text}; partitions at worst {', '.join(dangers)}" if dangers else text
 
     @known_keywords
     def worst(self, count: int = 1) -> list[Row]:

@@ -122,9 +122,7 @@ def _sweep_lead(found: Any, rows: Sequence[Any]) -> list[str | Table]:
     if known:
         worst = known[0]
         caption += (
-            f" The worst is {shortened(worst.scenario)}: {counted(worst.lost, 'partition')} lost, "
-            f"{worst.without_quorum:,} without a quorum, {worst.under_min_active:,} short of live "
-            f"replicas; {counted(worst.moves, 'move')} to repair, "
+            f" The worst is {shortened(worst.scenario)}: {counted(worst.moves, 'move')} to repair, "
             f"{counted(worst.hard, 'hard rule')} still broken then."
         )
     moves = max((row.moves for row in known), default=0)
@@ -144,7 +142,7 @@ def _sweep_lead(found: Any, rows: Sequence[Any]) -> list[str | Table]:
         figures.append(("longest recovery", duration(max(longest)), "of one repair's plan"))
     cluster = found.cluster
     return [
-        verdict("Evenkeel: sweep,", "✓ all survived" if good else "✗ not all survived"),
+        verdict("Evenkeel: sweep,", f"{'✓' if good else '✗ not'} all fit with nothing lost"),
         caption,
         cards(figures),
         dim(f"Repaired by {found.method}. {counted(len(cluster.nodes), 'node')}, "
