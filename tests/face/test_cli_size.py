@@ -58,6 +58,25 @@ def test_what_remains_is_as_full_as_is_said(tmp_path, capsys):
     assert fullest["disk"]["share"] <= 0.8
 
 
+@pytest.mark.parametrize(
+    ("grow", "words", "crowded"), [(1.5, [], False), (4.75, [], True), (3.8, ["80%"], False)]
+)
+def test_nodes_that_are_nearly_full_are_named_with_what_keeps_room(
+    grow, words, crowded, tmp_path, capsys
+):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 2, load=[[1.0]] * 4, placement=[[0], [1]] * 2
+    )
+    ek.write(cluster, tmp_path / "c.npz")
+    asked = ["--at-most", *words] if words else []
+    assert main(["size", str(tmp_path / "c.npz"), "--grow", str(grow), *asked]) == 0
+    told = capsys.readouterr().out
+    assert ("nothing is to stay free of d0: --at-most 80%" in told) == crowded
+    sized = ek.size(cluster, grow, at_most=0.8 if words else 1.0)
+    assert ("at_most=0.8 keeps a fifth free" in str(sized)) == crowded
+    assert sized.fullest["d0"].share == pytest.approx(grow / 5.0)
+
+
 def test_without_a_forecast_headroom_is_told(file, capsys):
     assert main(["size", file, "--json"]) == 0
     reaches = {one["grows"]: one for one in json.loads(capsys.readouterr().out)["reaches"]}

@@ -339,12 +339,17 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
             for one in found.leaving
         ]  # fmt: skip
         heads = ("drain", "place", "replicas", "price")
-    fullest = _fullest(found)
+    fullest = found.fullest
     notes = [
-        f"then {name} of the fullest node, {most['node']}, is at {most['share']:.1%}, "
-        f"and at {most['mean']:.1%} on average"
+        f"then {name} of the fullest node, {most.node}, is at {most.share:.1%}, "
+        f"and at {most.mean:.1%} on average"
         for name, most in fullest.items()
     ]
+    if crowded := [name for name, most in fullest.items() if most.crowded]:
+        notes.append(
+            f"nothing is to stay free of {' or '.join(crowded)}: --at-most 80% keeps a fifth of "
+            "each node for bursts and repairs"
+        )
     notes += [f"{name} stays: {why}" for name, why in found.must_stay]
     if found.leaving:
         notes.insert(0, f"{counted(found.moves, 'move')}, at least {found.moves_at_least:,}")
@@ -354,7 +359,8 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
         figures=lambda: {
             "status": found.status, "message": found.message, "price": found.price,
             "price_at_least": found.price_at_least, "gap": found.gap, "grow": _grown(arguments),
-            "nodes": [one._asdict() for one in found.nodes], "fullest": fullest,
+            "nodes": [one._asdict() for one in found.nodes],
+            "fullest": {name: most._asdict() for name, most in fullest.items()},
             **({
                 "leaving": [one._asdict() for one in found.leaving],
                 "must_stay": dict(found.must_stay), "moves": found.moves,
@@ -376,28 +382,6 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
         ) + list_files(written),
         verdict=f"{found.status}: {found.message}",
     )  # fmt: skip
-
-
-def _fullest(found: "Sizing") -> dict[str, dict[str, Any]]:
-    """Return how full nodes are at the end that take replicas: the fullest, and on average."""
-    import numpy as np
-
-    from evenkeel.measure.levelness import levelness
-
-    if found.cluster is None:
-        return {}
-    cluster, takes = found.cluster, found.cluster.nodes.may_receive
-    level = levelness(cluster, cluster.placement)
-    shares = np.where(takes[:, None], level.table, -1.0)
-    return {
-        name: {
-            "node": cluster.nodes.names[int(shares[:, d].argmax())],
-            "share": float(shares[:, d].max()),
-            "mean": float(level.fair[d]),
-        }
-        for d, name in enumerate(cluster.dimensions)
-        if takes.any() and np.isfinite(shares[:, d]).all()
-    }
 
 
 def _tell_units(arguments: argparse.Namespace, found: "Units", written: Sequence[Path]) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import needs
 from evenkeel.measure.compare import relocations
+from evenkeel.measure.levelness import levelness
 from evenkeel.measure.loads import keepers, node_loads
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
@@ -234,6 +235,9 @@ LOADS = ("load", "leading", "whole replicas")
 MOST_LISTED = 8
 """Shortages that are listed."""
 
+CROWDED = 0.9
+"""Share of its capacity above which a node is nearly full."""
+
 NEARLY = 1e-9
 """Share by which prices and sums may differ by rounding."""
 
@@ -262,6 +266,34 @@ class Purchase(NamedTuple):
     place: str
     nodes: int
     price: float
+
+
+class Fullest(NamedTuple):
+    """The fullest node in one dimension, once everything is placed.
+
+    Parameters
+    ----------
+    node : str
+        Its name.
+    share : float
+        How full it is.
+    mean : float
+        How full nodes that accept replicas are on average.
+    crowded : bool
+        Whether it is nearly full, and ``at_most`` was to keep nothing free in the dimension.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[10.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> ek.size(c, 4.75).fullest["d0"]
+    Fullest(node='n0', share=0.95, mean=0.95, crowded=True)
+    """
+
+    node: str
+    share: float
+    mean: float
+    crowded: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +375,26 @@ class Sizing:
             return 0.0
         return saved / self.price_at_least if self.price_at_least > 0.0 else np.inf
 
+    @property
+    def fullest(self) -> dict[str, Fullest]:
+        """The fullest node at the end by dimension; empty if nothing was found."""
+        if self.cluster is None:
+            return {}
+        cluster, takes = self.cluster, self.cluster.nodes.may_receive
+        level = levelness(cluster, cluster.placement)
+        shares = np.where(takes[:, None], level.table, -1.0)
+        solved = cluster if self.result is None else self.result.cluster
+        free = (solved.nodes.capacity == cluster.nodes.capacity).all(0)
+        at, most = shares.argmax(0), shares.max(0, initial=-1.0)
+        return {
+            name: Fullest(
+                cluster.nodes.names[int(at[d])], float(most[d]), float(level.fair[d]),
+                bool(free[d] and most[d] > CROWDED),
+            )
+            for d, name in enumerate(cluster.dimensions)
+            if takes.any() and np.isfinite(shares[:, d]).all()
+        }  # fmt: skip
+
     def __repr__(self) -> str:
         found = f"{len(self.leaving):,} may go" if self.leaving else f"{self.count:,} nodes"
         return f"<Sizing: {self.status}, {found} for {quantity(self.price)}>"
@@ -360,6 +412,10 @@ class Sizing:
         lines += [f"  {name} stays: {why}" for name, why in self.must_stay]
         if self.status in ("infeasible", "not found"):
             lines += [f"  {one.reason}" for one in self.shortages]
+        lines += [
+            f"  {name} of {one.node} is then at {one.share:.1%}; at_most=0.8 keeps a fifth free"
+            for name, one in self.fullest.items() if one.crowded
+        ]  # fmt: skip
         return "\n".join(lines)
 
 
