@@ -278,16 +278,16 @@ def _yielding(rule: "Rule", tiers: Sequence[str]) -> dict[str, Any]:
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     """Read the files that the arguments name as a cluster, changed as the arguments ask."""
     cluster = read_files(arguments, files_of(arguments, waiting))
+    note_left_out(arguments, cluster)
+    cluster = with_measured_loads(arguments, cluster)
     return changed(cluster, arguments) if "drain" in arguments else cluster
 
 
 def read_files(arguments: argparse.Namespace, files: Sequence[Any]) -> "Cluster":
-    """Read files as a cluster, with the loads that the arguments name, and print notes."""
+    """Read files as a cluster, in the format and with the options that the arguments name."""
     from evenkeel.systems.registry import read
 
-    cluster = read(*files, format=arguments.format, **read_options(arguments))
-    note_left_out(arguments, cluster)
-    return with_measured_loads(arguments, cluster)
+    return read(*files, format=arguments.format, **read_options(arguments))
 
 
 def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "Cluster":

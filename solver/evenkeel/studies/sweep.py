@@ -375,7 +375,7 @@ def sweep(
     ... )
     >>> with ThreadPoolExecutor(2) as threads:
     ...     print(ek.sweep(cluster, ["node", ek.Changes(load_factor=2.0)], threads))
-    4 scenarios: 3 fit with nothing lost, 1 unfit with nothing lost
+    4 scenarios: 3 fit ...; partitions at worst 3 without a majority of voters (node n0)
       scenario  status      broken  lost  quorum  short  max/mean  fullest  moves
       load x 2  infeasible       2     0       0      0    1.1250   150.0%      0
       ...

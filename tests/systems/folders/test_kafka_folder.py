@@ -336,6 +336,26 @@ class TestLeftOut:
         main(["check", described, "-q"])
         assert "note" not in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        ("beside", "lacks"),
+        [
+            ([], ["racks", "sizes"]),
+            (["racks.json"], ["sizes"]),
+            (["racks.json", "logdirs.txt"], []),
+        ],
+    )
+    def test_what_the_plan_knows_is_not_noted_on_the_rest_of_it(
+        self, tmp_path, capsys, beside, lacks
+    ):
+        described = str(DUMPS / "kafka_describe.txt")
+        files = [described, *(str(DUMPS / f"kafka_{one}") for one in beside)]
+        plan = str(tmp_path / "plan.json")
+        main(["plan", *files, "-o", plan, "--quiet"])
+        capsys.readouterr()
+        main(["resume", plan, described])
+        noted = capsys.readouterr().err
+        assert [one for one in ("racks", "sizes") if f"tell no {one}" in noted] == lacks
+
 
 def dumped(system, tmp_path, **states):
     """What is described now, as a file, with some partitions otherwise."""

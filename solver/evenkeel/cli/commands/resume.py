@@ -19,7 +19,7 @@ from evenkeel.cli.commands.plan import (
     write_plan_out,
 )
 from evenkeel.cli.output import complain, emit, page
-from evenkeel.cli.reading import files_of, read_files
+from evenkeel.cli.reading import files_of, note_left_out, read_files, with_measured_loads
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import some_of
@@ -71,9 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
         plan = read_plan(arguments.plan)
         given = files_of(arguments, waiting)
         files = [one if isinstance(one, str) else one.read() for one in given]
-        seen = read_files(arguments, files)
+        seen = with_measured_loads(arguments, read_files(arguments, files))
         whole = names_all_nodes(seen.native_format, [*map(Document.load, files)])
         now = observed_by_name(plan.cluster, seen, all_nodes=whole)
+        note_left_out(arguments, now)
         check_carrier(now, arguments.out)
         _note_missing(arguments, plan, seen, now)
         waiting.doing("planning")
