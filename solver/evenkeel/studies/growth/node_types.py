@@ -65,6 +65,7 @@ class NodeType:
       big in zone a         1  at 1.5 each
       big in zone b         1  at 1.5 each
       big in zone c         1  at 1.5 each
+      d0 of n0 is then at 100.0%; at_most=0.8 keeps a fifth free
     """
 
     name: str
