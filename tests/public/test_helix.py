@@ -170,6 +170,13 @@ def test_answers_of_rest_on_one_resource(public):
     assert held(written["DB"]) == {"h0_1": 3, "h1_1": 3}
 
 
+def test_an_instance_that_rest_lists_as_disabled_is_left(public):
+    answer, written = solved(public("helix/rest-lists-a-disabled-instance"))
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 6)
+    assert sorted(held(written["chat"]).values()) == [8, 8, 8]
+    assert "no zones, no tags; add" in answer.err and "none disabled" not in answer.err
+
+
 def test_a_swap_that_is_under_way_changes_nothing(public):
     answer, written = solved(public("helix/swap-under-way"), "--level", "none")
     assert (answer.json["moves"], answer.json["broken_before"], written) == (0, {}, {})

@@ -57,7 +57,8 @@ NO_PLACE = (
     "nowhere; add EXTERNALVIEW, unless they never were placed"
 )
 NO_CONFIG = (
-    "no configuration of instances: no zones, no tags, none disabled; add CONFIGS/PARTICIPANT"
+    "no configuration of instances: no zones, no tags{}; add CONFIGS/PARTICIPANT, or the answer on "
+    "each instance"
 )
 DISKS = (
     "of disks inside {} (Ambry): which of them takes a replica is Ambry's own decision, and their "
@@ -129,7 +130,8 @@ def _note_missing(records: Records) -> None:
             rows = (*one.record.mapFields.values(), *one.record.listFields.values())
             records.notes.add(NO_VIEW) if any(rows) else records.notes.add(NO_PLACE, name)
     if not records.instance:
-        records.notes.add(NO_CONFIG)
+        disabled = any(one.disabled for one in records.listings)
+        records.notes.add(NO_CONFIG.format("" if disabled else ", none disabled"))
     for name, found in records.instance.items():
         if any(
             row.keys() >= {"Replicas", "capacityInBytes"} for row in found.record.mapFields.values()
