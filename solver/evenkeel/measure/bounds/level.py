@@ -191,10 +191,12 @@ def _on_one(
 def _everywhere(placed: PlacementCounts, scope: Scope, able: Flags) -> Flags:
     """Return the partitions that need all nodes ``able (N,)`` which are open to them, (P,)."""
     cluster = placed.cluster
-    if keepers(cluster).any() or len(cluster.forbidden):
-        return np.zeros(len(cluster.partitions), np.bool_)
-    places = (scope.open & able).sum(1)[scope.rule]
-    lacking = (places > 0) & (cluster.partitions.replicas >= places)
+    partitions = cluster.partitions
+    places, replicas = (scope.open & able).sum(1), partitions.replicas
+    most = memoize(partitions, "most replicas", lambda: int(replicas.max(initial=0)))
+    if (places > most).all() or keepers(cluster).any() or len(cluster.forbidden):
+        return np.zeros(len(partitions), np.bool_)
+    lacking = (places[scope.rule] > 0) & (replicas >= places[scope.rule])
     return np.asarray(lacking & ~piling(placed, scope)) if lacking.any() else lacking
 
 
