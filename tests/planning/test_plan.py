@@ -153,11 +153,12 @@ def test_replicas_that_trade_zones_stay_in_their_own():
     assert plan.check().end == "target"
 
 
-def test_replicas_of_two_roles_that_trade_zones_go_by_a_third():
+@pytest.mark.parametrize(("roles", "copies"), [(True, 2), (False, 3)])
+def test_replicas_of_two_roles_that_trade_zones_trade_roles_or_go_by_a_third(roles, copies):
     cluster = four_zones([[0, 1, 0]])
-    plan = ek.plan(cluster, to(cluster, [3, 1, 4], 2))
+    plan = ek.plan(cluster, to(cluster, [3, 1, 4], 2), protocol=ek.Protocol("own", roles=roles))
     assert plan.complete
-    assert plan.copies == 3
+    assert plan.copies == copies
     assert plan.check().end == "target"
 
 

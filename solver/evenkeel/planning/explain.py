@@ -194,10 +194,10 @@ def copying_bound(
     """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
 
     So many copies through so few slots need as many rounds of the shortest copy at least, and as
-    much time as their seconds add up to. Copies of a partition that come ``in_turn`` take the sum
-    of theirs. Steps of the same ``exchange (S,)`` copy at once: two of which copies cannot share a
-    node come one after the other, and so do any number of which no two can go together
-    (``heaviest_clique``).
+    much time as their seconds add up to. Steps of the same ``exchange (S,)`` copy at once: two of
+    which copies cannot share a node come one after the other, and so do any number of which no two
+    can go together (``heaviest_clique``). Exchanges of a partition that come ``in_turn`` take the
+    sum of their longest copies.
     """
     return _copying(_Copies.of(cluster, steps, throttle), steps, throttle, in_turn, exchange)
 
@@ -216,8 +216,13 @@ def _copying(
         if width is not None:
             total = np.bincount(where + 1, size)[1:].max(initial=0.0)
             found.append((float(total) / width, f"bytes {name}"))
-    chain = np.bincount(steps.partition[row], alone) if in_turn else alone
-    found.append((float(chain.max()), "copies of a partition"))
+    if in_turn:
+        each = np.arange(len(row)) if exchange is None else exchange[row]
+        _, first, piece = np.unique(each, return_index=True, return_inverse=True)
+        longest = np.zeros(len(first))
+        np.maximum.at(longest, piece, alone)
+        chain = np.bincount(steps.partition[row[first]], longest)
+        found.append((float(chain.max()), "copies of a partition"))
     if exchange is not None:
         least = _by_exchange(exchange[row], size, alone, copies.ways[:2])
         found.append((least, "exchanges no two of which go together"))
@@ -769,9 +774,8 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[Rows] | None = None) -> list[f
     for wave in plan.waves if waves is None else waves:
         own = wave[copied[wave]]
         alone = steps.apart(own)
-        exchange = plan.change[own] if plan.protocol.whole else None
-        in_turn = exchange is None
-        found.append(copying_bound(plan.cluster, alone, throttle, in_turn, exchange).seconds)
+        given = plan.cluster, alone, throttle, not plan.protocol.whole, plan.change[own]
+        found.append(copying_bound(*given).seconds)
     return found
 
 

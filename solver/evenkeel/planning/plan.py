@@ -502,10 +502,8 @@ class Plan(Reported, Shown):
     @cached_property
     def bound(self) -> MakespanBound:
         """Seconds that no order of the same copies can beat."""
-        whole = self.protocol.whole
-        exchange = self.change if whole else None
         given = self.cluster, self.target, self.steps, self.throttle
-        return makespan_bound(*given, not whole, exchange)
+        return makespan_bound(*given, not self.protocol.whole, self.change)
 
     @cached_property
     def waves(self) -> tuple[Rows, ...]:

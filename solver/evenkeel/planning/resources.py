@@ -588,13 +588,15 @@ def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -
     here = transitions.before[row]
     worth = np.where(live[here], np.where(here == transitions.after[row], 2, 1), 0)
     turned = (np.arange(slots) - actions.partition[lost][:, None]) % max(slots, 1)
-    best = np.argmax(worth * slots - turned, axis=1)
-    lines = np.arange(len(lost))
+    lines, change = np.arange(len(lost)), actions.change[lost]
+    # what is copied at once has sources of its own
+    turn = (lines - np.searchsorted(change, change)) % np.maximum((worth > 0).sum(1), 1)
+    best = np.argsort(turned - worth * slots, axis=1, kind="stable")[lines, turn]
     # by then it may have moved itself, and be on a node that it only goes by
     moving = np.flatnonzero(actions.action == Action.MOVE)
     key = np.sort(actions.replica[moving].astype(np.int64) * (len(actions) + 1) + moving)
     chosen = transitions.replica[row, best]
-    begins = np.searchsorted(actions.change, actions.change[lost])
+    begins = np.searchsorted(actions.change, change)
     at = np.searchsorted(key, chosen * (len(actions) + 1) + begins) - 1
     replica, action = np.divmod(np.append(key, -1)[at], len(actions) + 1)
     there = np.where(

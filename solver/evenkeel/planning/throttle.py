@@ -290,7 +290,8 @@ class Protocol:
         promoted first, and the old one demoted after it.
     whole : bool
         Whether all replicas of a partition that move are copied at once, and exchanged together.
-        Else they move one after another where rules admit it.
+        Else they move one after another where rules admit it; where they do not, several move at
+        one instant if the protocol is ``joint``.
     quorum : bool
         Whether voters decide by majority, so that one has to survive the loss of any domain at
         every instant, if it does at both ends. Where they do not, one live replica has to.

@@ -5,7 +5,7 @@ is shared with the planner: rules are read off the cluster and counted anew.
 """
 
 from collections import Counter, deque
-from itertools import combinations, permutations
+from itertools import combinations
 
 from evenkeel.measure.binding import nodes_of, nodes_that_meet
 from evenkeel.model.placement import Role
@@ -22,7 +22,7 @@ def held(placement, p):
 
 
 class Partition:
-    """The states of one partition between two placements that keep every role."""
+    """The states of one partition between two placements."""
 
     def __init__(self, cluster, target, protocol, p=0, hops=False):
         self.cluster, self.protocol, self.p, self.hops = cluster, protocol, p, hops
@@ -139,76 +139,114 @@ class Partition:
             for n in voters - {leader}:
                 if self.leads(state, n):
                     yield (voters, others, n), ()
-        for size in range(1, len(voters | others) + 1 if self.protocol.whole else 2):
-            for pairs in self.exchanges(state, size):
-                yield from self.exchanged(state, pairs)
-        added = len((voters | others) - (self.start[0] | self.start[1]))
-        removed = len((self.start[0] | self.start[1]) - (voters | others))
-        for mine, wanted, which in ((voters, self.end[0], 0), (others, self.end[1], 1)):
-            if added - removed < self.adds:
-                for n in wanted - voters - others:
-                    if self.live[n] and self.admits(state, [(-1, n)]):
-                        yield from self.made(state, which, mine | {n}, leader, [(-1, n)])
-            if removed - added < self.drops:
-                for n in mine - wanted - {leader}:
-                    yield from self.made(state, which, mine - {n}, leader, [(n, -1)])
+        for pairs, recast in self.changes(state):
+            yield from self.changed(state, pairs, recast)
 
-    def made(self, state, which, nodes, leader, pairs):
-        after = (nodes, state[1], leader) if which == 0 else (state[0], nodes, leader)
-        if self.keeps(*after[:2]):
-            yield after, tuple(pairs)
+    def changes(self, state):
+        """Pairs of an old node and a new one, -1 for none, and nodes whose roles change.
 
-    def exchanges(self, state, size):
-        """Sets of pairs, an old node and a new one of the same role."""
+        All that changes at one instant; with joint consensus that may be any number.
+        """
         every = state[0] | state[1]
-        goes = [(n, 0) for n in sorted(state[0] - self.end[0])]
-        goes += [(n, 1) for n in sorted(state[1] - self.end[1])]
-        new = [sorted(self.end[0] - every), sorted(self.end[1] - every)]
-        if self.hops and size == 1:
-            spare = {n for n, ok in enumerate(self.cluster.nodes.may_receive.tolist()) if ok}
-            spare -= every | self.start[0] | self.start[1] | self.end[0] | self.end[1]
-            taken = {n for q, n in self.cluster.forbidden.tolist() if q == self.p}
-            away = every - (self.start[0] | self.start[1] | self.end[0] | self.end[1])
-            more = [] if away else sorted(spare - taken)
-            new = [new[0] + more, new[1] + more]
-        for some in combinations(goes, size):
-            count = [sum(role == r for _, role in some) for r in (0, 1)]
-            for a in permutations(new[0], count[0]):
-                for b in permutations(new[1], count[1]):
-                    come = [list(a), list(b)]
-                    yield [(n, come[role].pop(), role) for n, role in some]
+        new = {n for n in self.end[0] | self.end[1] if self.live[n]} - every
+        singles = [(n, m) for n in sorted(every) for m in sorted(self.targets(state, n))]
+        singles += [(-1, n) for n in sorted(new)]
+        flips = [n for n in sorted(every) if self.protocol.roles and self.may_flip(state, n)]
+        more = len(every) - len(self.start[0] | self.start[1])
+        for pairs, recast in self.joined(state, singles, flips):
+            then = more + sum((old < 0) - (new < 0) for old, new in pairs)
+            if -self.drops <= then <= self.adds:
+                yield pairs, recast
 
-    def exchanged(self, state, pairs):
-        voters, others, leader = state
-        if not all(self.live[new] for _, new, _ in pairs):
-            return
-        if not self.admits(state, [(old, new) for old, new, _ in pairs]):
-            return
-        lost = [old for old, _, _ in pairs if not self.live[old]]
-        stay = [n for n in (voters | others) - {old for old, _, _ in pairs} if self.live[n]]
-        if len(pairs) > 1 and (len(lost) > 1 or (lost and not stay)):
-            return  # copied at once, each has a source of its own
+    def joined(self, state, singles, flips):
+        """Single changes, and with joint consensus all sets of those that touch no node twice."""
         if not self.protocol.joint:
-            old, new, role = pairs[0]
-            if role == 0 and not self.keeps(voters | {new}, others, tuple(sorted((old, new)))):
+            yield from (([one], ()) for one in singles)
+            yield from (([], (n,)) for n in flips)
+            return
+        ends = self.start[0] | self.start[1] | self.end[0] | self.end[1] | {-1}
+        yield from (([one], ()) for one in singles if one[1] not in ends)
+        known = [one for one in singles if one[1] in ends]
+
+        def sets(i, touched):
+            if i == len(known):
+                yield []
                 return
-        after = [set(voters), set(others)]
-        for old, new, role in pairs:
-            after[role] -= {old}
-            after[role] |= {new}
+            yield from sets(i + 1, touched)
+            mine = {*known[i]} - {-1}
+            if not mine & touched:
+                yield from ([known[i], *rest] for rest in sets(i + 1, touched | mine))
+
+        for pairs in sets(0, set()):
+            left = [n for n in flips if n not in {old for old, _ in pairs}]
+            for size in range(len(left) + 1):
+                for recast in combinations(left, size):
+                    if pairs or recast:
+                        yield pairs, recast
+
+    def targets(self, state, node):
+        """Where a replica may go from a node, -1 for nowhere."""
+        every, ends = state[0] | state[1], self.end[0] | self.end[1]
+        if node in ends and (node in self.end[0]) == (node in state[0]):
+            return set()
+        role = 0 if node in state[0] else 1
+        found = set((ends if self.protocol.roles else self.end[role]) - every)
+        if node not in ends and node in self.start[role]:  # what leaves keeps its role
+            found.add(-1)
+        if self.hops:
+            known = self.start[0] | self.start[1] | ends
+            spare = {n for n, ok in enumerate(self.cluster.nodes.may_receive.tolist()) if ok}
+            taken = {n for q, n in self.cluster.forbidden.tolist() if q == self.p}
+            found |= set() if every - known else spare - every - known - taken
+        return {n for n in found if n < 0 or self.live[n]}
+
+    def may_flip(self, state, node):
+        """Whether a node's role changes in place: to what the end has there, or before it goes."""
+        ends = self.end[0] | self.end[1]
+        if node in ends:
+            return (node in self.end[0]) != (node in state[0])
+        if not self.end[1 if node in state[0] else 0]:
+            return False
+        started = self.start[0] | self.start[1]
+        return node in started and (node in self.start[0]) == (node in state[0])
+
+    def changed(self, state, pairs, recast):
+        """The states that come of changes at one instant, one for each next leader."""
+        voters, others, leader = state
+        gone = {old for old, _ in pairs if old >= 0}
+        comes = [(old, new) for old, new in pairs if new >= 0]
+        if not self.admits(state, comes):
+            return
+        lost = [old for old, _ in comes if old < 0 or not self.live[old]]
+        stay = [n for n in (voters | others) - {old for old, _ in comes} if self.live[n]]
+        if len(pairs) > 1 and len(lost) > len(stay):
+            return  # copied at once, each has a source of its own
+        after = [set(voters) - gone, set(others) - gone]
+        for old, new in comes:
+            after[self.role_of(state, old, new)].add(new)
+        for n in recast:
+            after[0 if n in voters else 1].remove(n)
+            after[1 if n in voters else 0].add(n)
+        if not self.protocol.joint and pairs and pairs[0][0] in voters and comes:
+            old, new = pairs[0]
+            if not self.keeps(voters | {new}, others, tuple(sorted((old, new)))):
+                return
         then = frozenset(after[0]), frozenset(after[1])
         if not self.keeps(*then):
             return
-        gone, came = {old for old, _, _ in pairs}, {new for _, new, role in pairs if role == 0}
-        told = tuple((old, new) for old, new, _ in pairs)
-        if leader < 0:
-            yield (*then, -1), told
-        elif leader not in gone:
+        told = tuple(pairs)
+        if leader < 0 or (leader not in gone and leader not in recast):
             yield (*then, leader), told
-        if self.end[2] >= 0 and leader in gone:
-            for n in came if self.protocol.joint or len(pairs) == 1 else ():
+        elif self.end[2] >= 0:
+            for n in then[0] & ({new for _, new in comes} | {*recast}):
                 if self.leads((*then, n), n):
                     yield (*then, n), told
+
+    def role_of(self, state, old, new):
+        """What comes to a node: what goes there was, or of what was nowhere what is to be there."""
+        if old < 0:
+            return 0 if new in self.end[0] else 1
+        return 0 if old in state[0] else 1
 
     def is_end(self, state):
         """Whether a state is the target."""

@@ -65,6 +65,9 @@ def actions_of(
         turn = np.argsort(orders.order[row]).tolist()
         partition = Partition(safety, row, at_once, unfit, full, turn, urged=urged)
         way = partition.way()
+        if way is None and detours and protocol.joint and not protocol.whole:
+            partition.whole = True
+            way = partition.way()
         if way is None and detours:
             way = partition.way(partition.thirds())
         if way is not None:
@@ -159,7 +162,8 @@ Asked = tuple[Replicas, int]
 class Partition:
     """The states of one partition, a row of the ends of a ``safety``.
 
-    Its slots change in ``turn``, their places by slot, where rules and cost admit that.
+    Its slots change in ``turn``, their places by slot, where rules and cost admit that. If
+    ``whole``, several of them may be exchanged at one instant.
     """
 
     def __init__(
@@ -176,6 +180,7 @@ class Partition:
         transitions = safety.transitions
         self.safety, self.row, self.at_once, self.full = safety, row, at_once, full
         self.turn, self.urged = turn or range(transitions.replica.shape[1]), urged
+        self.whole = safety.protocol.whole
         self.slots = [s for s, k in enumerate(transitions.replica[row].tolist()) if k >= 0]
         count = len(self.slots)
         self.before: list[int] = transitions.before[row, :count].tolist()
@@ -197,8 +202,7 @@ class Partition:
         self.moves.sort(key=self.turn.__getitem__)  # of equal ways the one closest to that order
         first = safety.urgent if self.urged else safety.begun
         self.begun = {s for s in self.moves if first[row, s]}
-        here = safety.transitions.recasts[row].any()
-        self.recasts = [s for s in self.slots if here and self.role[s] != self.becomes[s]]
+        self.recasts = [s for s in self.slots if self.role[s] != self.becomes[s]]
         self.final = self.after[self.leads] if self.leads >= 0 else -1
 
     def traded(self, origin: list[int]) -> "Partition":
@@ -278,7 +282,7 @@ class Partition:
         for s in left:
             if not going or s in going:
                 yield from self._moved(state, s)
-        if self.safety.protocol.whole or (self.safety.protocol.joint and self.recasts):
+        if self.whole or (self.safety.protocol.joint and self.recasts):
             yield from self._together(state, left, going)
         if state.away[0] < 0 and not going:
             for s in left:
@@ -330,7 +334,7 @@ class Partition:
         if state.away[0] >= 0 or {*left} & {*roles}:
             return
         sizes = range(2, len(left) + 1) if len(left) <= FEW else [len(left)]
-        if roles or not self.safety.protocol.whole:
+        if roles or not self.whole:
             sizes = [len(left)]
         ways = [
             [*some] for size in sizes for some in combinations(left, size)
@@ -354,8 +358,8 @@ class Partition:
             return None
         sources = [now[s] for s in comes if now[s] >= 0]
         lost = [s for s in comes if now[s] < 0 or not self.live[now[s]]]
-        stays = any(now[s] >= 0 and self.live[now[s]] for s in self.slots if s not in some)
-        if len({*sources}) < len(sources) or len(lost) > 1 or (lost and not stays):
+        others = [s for s in self.slots if s not in some and now[s] >= 0 and self.live[now[s]]]
+        if len({*sources}) < len(sources) or len(lost) > len(others):
             return None
         then = [self.after[s] if s in comes else now[s] for s in self.slots]
         return tuple(
@@ -579,7 +583,10 @@ def rematched(
         partition = Partition(safety, row, at_once, urged=urged)
         best: list[Edge] | None = None
         fewest = len(partition.moves)
-        for origin in ways_of(cluster, transitions, row):
+        ways = [ways_of(cluster, transitions, row)]
+        if protocol.roles:
+            ways.append(ways_across_roles(cluster, transitions, row))
+        for origin in chain(*ways):
             way = partition.traded(origin).way()
             if way is not None and (best is None or _acts(way) < _acts(best)):
                 best, taken = way, origin
@@ -626,7 +633,42 @@ def as_led(
 
 
 def ways_of(cluster: Cluster, transitions: TransitionTable, row: int) -> Iterator[list[int]]:
-    """Yield from which slot each slot takes its node, in all ways but the usual one."""
+    """Yield from which slot each slot takes its node, in all ways but the usual one.
+
+    Slots take nodes of others whose roles are alike.
+    """
+    alike: dict[tuple[int, int], list[int]] = {}
+    for slot, roles in _tradable(cluster, transitions, row).items():
+        alike.setdefault(roles, []).append(slot)
+    slots = [slot for group in alike.values() for slot in group]
+    ways = product(*(islice(permutations(group), WAYS) for group in alike.values()))
+    for way in islice(ways, 1, WAYS):
+        yield _origin(transitions, slots, chain.from_iterable(way))
+
+
+def ways_across_roles(
+    cluster: Cluster, transitions: TransitionTable, row: int
+) -> Iterator[list[int]]:
+    """Yield from which slot each slot takes its node where some take those of other roles."""
+    roles = _tradable(cluster, transitions, row)
+    slots = [slot for slot, mine in roles.items() if max(mine) < Role.LEARNER]
+    for way in islice(permutations(slots), WAYS):
+        if any(roles[slot] != roles[other] for slot, other in zip(slots, way, strict=True)):
+            yield _origin(transitions, slots, way)
+
+
+def _origin(transitions: TransitionTable, slots: Iterable[int], others: Iterable[int]) -> list[int]:
+    """Return from which slot each slot takes its node where some take those of others."""
+    origin = list(range(transitions.replica.shape[1]))
+    for slot, other in zip(slots, others, strict=True):
+        origin[slot] = other
+    return origin
+
+
+def _tradable(
+    cluster: Cluster, transitions: TransitionTable, row: int
+) -> dict[int, tuple[int, int]]:
+    """Return the slots that may take nodes of others, with the roles in which they are alike."""
     replica = transitions.replica[row]
     begun = (cluster.placement.flags[replica] & Flag.INCOMING) != 0
     free = transitions.moves[row] & ~transitions.recasts[row] & ~begun
@@ -635,17 +677,8 @@ def ways_of(cluster: Cluster, transitions: TransitionTable, row: int) -> Iterato
     free[leads] &= leads < 0 or transitions.becomes[row, leads] == Role.VOTER
     # where roles change in place anyway, another may come to be what one is to become
     recast = bool(transitions.recasts[row].any())
-    alike: dict[tuple[int, int], list[int]] = {}
-    for slot in np.flatnonzero(free).tolist():
-        becomes = -1 if recast else int(transitions.becomes[row, slot])
-        alike.setdefault((int(transitions.role[row, slot]), becomes), []).append(slot)
-    slots = [slot for group in alike.values() for slot in group]
-    ways = product(*(islice(permutations(group), WAYS) for group in alike.values()))
-    for way in islice(ways, 1, WAYS):
-        origin = list(range(len(replica)))
-        for slot, other in zip(slots, chain.from_iterable(way), strict=True):
-            origin[slot] = other
-        yield origin
+    role, becomes = transitions.role[row].tolist(), transitions.becomes[row].tolist()
+    return {s: (role[s], -1 if recast else becomes[s]) for s in np.flatnonzero(free).tolist()}
 
 
 def traded(
@@ -674,4 +707,4 @@ def traded(
     for name in ("after", "role", "becomes", "leads"):
         changed[name] = getattr(transitions, name).copy()
         changed[name][rows] = getattr(some, name)
-    return target, replace(transitions, **changed)
+    return target, replace(transitions, **changed).with_recasts()

@@ -40,7 +40,7 @@ class TransitionTable(Columns):
         recast = placed & (start.role != target.role)
         differs[start.owner[(start.node != target.node) | recast]] = True
         transitions = cls.between(start, target, np.flatnonzero(differs).astype(np.int32))
-        return transitions._recast() if recast.any() else transitions
+        return transitions.with_recasts()
 
     @classmethod
     def between(cls, start: Placement, target: Placement, partition: Ints32) -> "TransitionTable":
@@ -68,9 +68,14 @@ class TransitionTable(Columns):
         moves = (self.before != self.after) | (self.role != self.becomes)
         return np.asarray(moves.any(1) | ((self.led != self.leads) & (self.leads >= 0)))
 
-    def _recast(self) -> "TransitionTable":
-        """Add the slot that stands for a change of roles."""
+    def with_recasts(self) -> "TransitionTable":
+        """Return the table in which a last slot stands for a change of roles, if any change."""
         changed = (self.role != self.becomes).any(1)[:, None]
+        if self.recasts.any():
+            last = self.recasts[:, -1:] | changed
+            return replace(self, recasts=np.hstack([self.recasts[:, :-1], last]))
+        if not changed.any():
+            return self
         none = np.full(changed.shape, -1)
         voter = np.zeros(changed.shape, np.uint8)
         return replace(
