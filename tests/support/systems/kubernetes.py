@@ -41,3 +41,26 @@ def pod(
         "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
         "spec": {"nodeName": on, "containers": []} | spec, "status": {"phase": "Running"},
     }  # fmt: skip
+
+
+def volume(name: str, key: str = ZONE, *values: str, **labels: Any) -> Object:
+    """Return a volume that nodes reach by a label of theirs, or by its own labels."""
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [*values]}]}]
+    spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if values else {}
+    metadata = {"name": name, "labels": labels.get("labels", {})}
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec,
+    }  # fmt: skip
+
+
+def claim(name: str, of: str = "") -> Object:
+    """Return a claim of a volume."""
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "d"}, "spec": {"volumeName": of},
+    }  # fmt: skip
+
+
+def uses(*claims: str) -> list[Object]:
+    """Return the volumes of a pod that uses claims."""
+    return [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]

@@ -9,28 +9,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 from evenkeel.systems import registry
-from tests.support.systems.kubernetes import HOST, ZONE, listed, node, pod
-
-
-def volume(name, key=ZONE, *values, **labels):
-    """A volume that nodes reach by a label of theirs, or by its own labels."""
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [*values]}]}]
-    spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if values else {}
-    metadata = {"name": name, "labels": labels.get("labels", {})}
-    return {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec,
-    }  # fmt: skip
-
-
-def claim(name, of=""):
-    return {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": "d"}, "spec": {"volumeName": of},
-    }  # fmt: skip
-
-
-def uses(*claims):
-    return [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+from tests.support.systems.kubernetes import HOST, ZONE, claim, listed, node, pod, uses, volume
 
 
 def zoned(**zones):
