@@ -15,7 +15,7 @@ from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.disks import DiskReport, disk_report, least_price, price_of_moves
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, levelness
+from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, leaders_note, levelness
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
@@ -365,6 +365,13 @@ class Result(Reported, Shown):
         asked = self.goals if self.goals_asked else Goals(level=None)
         return tuple(target_texts(self.cluster, asked, self.bounds))
 
+    @property
+    def leaders_note(self) -> str:
+        """How much less even leaders became, where no goal asks for even ones; else empty."""
+        if not self.goals_asked:
+            return ""
+        return leaders_note(self.levelness_before, self.levelness, self.goals)
+
     @cached_property
     def disks(self) -> DiskReport | None:
         """What moves inside nodes, and what their disks hold; None for nodes without disks."""
@@ -613,7 +620,8 @@ class Result(Reported, Shown):
                 for name, ratio in after
                 if np.isfinite(ratio)
             ]
-        lines += [f"  {text}" for text in [below_mean_note([self.levelness])] if text]
+        notes = [below_mean_note([self.levelness]), self.leaders_note]
+        lines += [f"  {text}" for text in notes if text]
         lines.extend(f"  goal: {text}" for text in self.targets)
         waiting = waiting_replicas(self.cluster, self.placement)
         broken = self.audit_before.soft, self.audit.soft

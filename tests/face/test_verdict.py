@@ -156,6 +156,19 @@ def test_a_mean_above_the_fullest_node_is_explained():
     assert "below the mean" not in str(solved([0, 0, 1, 1, 2, 2]))
 
 
+@pytest.mark.parametrize(
+    ("goals", "noted"),
+    [(ek.Goals(level=0.1), True), (ek.Goals(level=0.1, leaders=0.0), False),
+     (ek.Goals(level=None), False), (ek.Cost(), False)],
+)  # fmt: skip
+def test_leaders_that_become_less_even_are_noted_where_no_goal_is_about_them(goals, noted):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[20.0]] * 3, load=[[5.0], [1.0], [1.0]] * 2, placement=[[0], [1], [2]] * 2
+    )
+    found = ek.solve(cluster, goals=goals)
+    assert ("leaders are less even, 2.00 times the mean, was 1.00" in str(found)) == noted
+
+
 def test_as_many_are_unplaced_as_are_missing():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, -1, -1, -1], [0, 1, 2, -1]],

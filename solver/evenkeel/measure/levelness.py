@@ -8,7 +8,7 @@ import numpy as np
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Goals
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals, read_only
 
@@ -155,6 +155,15 @@ def below_mean_note(found: Iterable[Levelness]) -> str:
         "the fullest node is below the mean, which is what nodes that take replicas would carry: "
         "others hold some of it"
     )
+
+
+def leaders_note(before: Levelness, after: Levelness, goals: Goals | Cost) -> str:
+    """Return how much less even leaders became where no goal asks for more; else ``""``."""
+    was, now = before.leader_ratio, after.leader_ratio
+    asked = isinstance(goals, Cost) or goals.leaders is not None or goals.group_leaders is not None
+    if asked or not now > was + ROUNDING:
+        return ""
+    return f"leaders are less even, {now:.2f} times the mean, was {was:.2f}: no goal is about them"
 
 
 def share_of_fair(most: Reals, fair: Reals) -> Reals:

@@ -102,6 +102,7 @@ def _parts(result: Any, dimensions: int | None = None) -> list[Line | Table]:
         dimension_table(cluster, states, result, dimensions),
         *(Line(caption, "dim") for caption in [population_note(cluster)] if caption),
         *(Line(f"goal: {caption}", "dim") for caption in result.targets),
+        *(Line(caption) for caption in [result.leaders_note] if caption),
         *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
         movement_table(result),
         *_rules([result.audit_before, result.audit]),
