@@ -169,7 +169,7 @@ class TestPlan:
         [
             (["--protocol", "magic"], "unknown protocol"),
             (["--throttle", "colour=1", "--throttle", "size=1"], "throttle size"),
-            (["--throttle", "copies=few"], "throttle.copies"),
+            (["--throttle", "copies=few"], "--throttle copies"),
             (["--throttle", "nodein=2"], "did you mean 'node-in'?"),
             (["--throttle", "copies=1", "--throttle", "copies=2"], "is given twice"),
             (["--throttle", "domain-in=rack=0"], "would never let anything move"),
@@ -180,7 +180,7 @@ class TestPlan:
             (["--throttle", "window=0-8h"], "every=24h"),
             (["--throttle", "window=0-8h", "--throttle", "every=6h"], "throttle every: "),
             (["--throttle", "every=1d"], "needs windows"),
-            (["--throttle", "recovery-first=maybe"], "throttle.recovery_first"),
+            (["--throttle", "recovery-first=maybe"], "--throttle recovery-first"),
             (["--table", "steps.doc"], "must end in one of"),
             (["--explain", "nobody"], "is none of the"),
         ],

@@ -102,7 +102,9 @@ def test_a_group_grows_by_itself(file, capsys):
      (["--type", "n,price=b"], "price"),
      (["--type", "=3"], "type"), (["--grow", "cpu"], "--grow"), (["--grow", "none"], "--grow"),
      (["--grow", "gpu=2"], "gpu"), (["--grow-group", "other=2"], "other"),
-     (["--survive", "row"], "row"), (["--at-most", "120%"], "at_most")],
+     (["--survive", "row"], "row"), (["--at-most", "120%"], "--at-most:"),
+     (["--after-loss", "80%"], "--after-loss: must not be below"),
+     (["--shrink", "--price", "z=1"], "--price: is neither a node")],
 )  # fmt: skip
 def test_what_is_wrong_is_named(file, asked, named, capsys):
     assert main(["size", file, *asked]) == 2

@@ -1,6 +1,7 @@
 """What people get wrong is told as what it is, and never crashes from deep inside."""
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -23,6 +24,21 @@ def cluster():
 def level():
     """That cluster, levelled."""
     return ek.solve(cluster(), goals=ek.Goals(level=0.0))
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: ek.solve(cluster(), level=0.05), "write goals=evenkeel.Goals(level=...)"),
+        (lambda: ek.solve(cluster(), moves=3), "write limits=evenkeel.Limits(moves=...)"),
+        (lambda: level().plan(copies=1), "write throttle=evenkeel.Throttle(copies=...)"),
+        (lambda: ek.frontier(cluster(), leaders=0.1), "write goals=evenkeel.Goals(leaders=...)"),
+        (lambda: ek.solve(cluster(), sed=1), "did you mean 'seed'?"),
+    ],
+)
+def test_a_field_of_an_argument_is_named_as_one(call, hint):
+    with pytest.raises(ek.InvalidInput, match=re.escape(f"unknown argument; {hint}")):
+        call()
 
 
 MISTAKES = {

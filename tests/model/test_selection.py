@@ -83,3 +83,14 @@ def test_a_text_is_a_name_and_a_number_an_index_whatever_names_look_like():
     assert nodes_of(FaultList(), cluster, [2]).tolist() == [2]
     assert nodes_of(FaultList(), cluster, ["zone=a"]).tolist() == [2]
     assert partitions_of(FaultList(), cluster, ["2", 2]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("b", "zone=b"), ("x1", "disk=x1"), ("ssd", "+ssd"), ("n33", "n3"), ("elsewhere", "")],
+)
+def test_a_domain_in_place_of_a_node_is_written_as_an_expression(cluster, word, hint):
+    faults, labelled = FaultList(), cluster.replace(attributes={"disk": ["x1", "x2"] * 2})
+    nodes_of(faults, labelled, [word])
+    asked = f"did you mean {hint!r}?" if hint else ""
+    assert faults.faults[0].message.partition("; ")[2] == asked

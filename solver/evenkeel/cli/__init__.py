@@ -1,5 +1,6 @@
 """The command ``evenkeel``: parse the command line and run one of the commands."""
 
+import argparse
 import atexit
 import gc
 import os
@@ -8,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evenkeel import __version__
-from evenkeel.cli.arguments import Parser
+from evenkeel.cli.arguments import Parser, in_options
 from evenkeel.cli.commands import (
     check,
     completion,
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(COLLECTED_EVERY)
     # what is there as the process ends is not looked through for circular garbage once more
     atexit.register(gc.freeze)
+    arguments = argparse.Namespace()
     try:
         given = sys.argv[1:] if argv is None else argv
         arguments = parsed(command_parser, given)
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse has reported the error or printed help
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except InvalidInput as error:
-        for line in fault_lines(error.faults):
+        for line in fault_lines([in_options(one, arguments) for one in error.faults]):
             complain(line)
         return BAD_INPUT
     except OSError as error:

@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from textwrap import fill, wrap
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenkeel.cli.output import BAD_INPUT
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import Fault, FaultList
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
@@ -371,6 +371,45 @@ def add_command(
     )
     parser.set_defaults(run=run, command=name)
     return parser
+
+
+CALLED = {
+    "scenarios": "lose", "node_types": "type", "prices": "price", "forecast.load": "grow",
+    "forecast.groups": "grow_group", "partition": "explain",
+}  # fmt: skip
+"""Options with other names than the arguments that they stand for."""
+
+_PART = re.compile(r"(?:goals|limits|(throttle))\.(?=\w)")
+_WORD = re.compile(r"[a-z_]+(?:\.load|\.groups)?")
+
+
+def in_options(fault: Fault, arguments: argparse.Namespace) -> Fault:
+    """Return a validation error with options in place of the arguments of Python.
+
+    >>> given = argparse.Namespace(moves=-1, throttle=[])
+    >>> in_options(Fault("limits.moves", -1, "must be 0 or more"), given).path
+    '--moves'
+    >>> in_options(Fault("throttle.node_in", -1, "must be 0 or more"), given).path
+    '--throttle node-in'
+    """
+    part = _PART.match(fault.path)
+    path = fault.path[part.end() :] if part else fault.path
+    found = _WORD.match(path)
+    if found is None:
+        return fault
+    name, rest = found[0], path[found.end() :]
+    if part and part[1]:
+        path = f"--throttle {written(name)}{rest}"
+    elif (option := CALLED.get(name, name)) in arguments and (not rest or rest[0] == "["):
+        path = f"--{written(option)}{re.sub(r'^.[0-9]+.$', '', rest)}"
+    else:
+        return fault
+    return replace(fault, path=path)
+
+
+def written(name: str) -> str:
+    """Return a name as options write it."""
+    return name.replace("_", "-")
 
 
 def moment(text: str) -> float:

@@ -1,6 +1,7 @@
 """Read clusters, and apply hypothetical changes, such as drained or added nodes."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 """What stands for the standard input where files are read."""
+
+_NAMES = re.compile(r"[a-z_]+(?:\[\d+\])?")
+"""Paths that say no more than an option does."""
 
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
@@ -49,7 +53,10 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         try:
             cluster = change(cluster, given)
         except InvalidInput as error:
-            faults.take(error, f"{option} ")
+            faults.faults += [
+                replace(one, path=option if _NAMES.fullmatch(one.path) else f"{option} {one.path}")
+                for one in error.faults
+            ]
     faults.raise_if_any()
     if not arguments.quiet:
         for message in too_few_domains(cluster):

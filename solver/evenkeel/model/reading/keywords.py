@@ -43,6 +43,9 @@ HARMFUL = frozenset(
 ALL_BUT = 0.75
 """How much a word has to be like one of these."""
 
+FIELDS: dict[str, Collection[str]] = {}
+"""Arguments of classes, by the name of each."""
+
 MOST_ASKED = 3
 """Faults up to which it is looked for: a list of wrong names has one cause."""
 
@@ -95,10 +98,18 @@ def meant_name(faults: FaultList, word: object, known: Collection[str]) -> str:
 
 
 def check_keywords(faults: FaultList, given: dict[str, object], known: Collection[str]) -> None:
-    """Note arguments that are not among those known, each with the closest word that is."""
+    """Note arguments that are not among those known, each with the closest word that is.
+
+    A field of what an argument takes is named as one.
+    """
     for word, value in given.items():
         if word not in known:
-            faults.add(word, value, f"unknown argument{did_you_mean(word, known)}")
+            holds = [kind for kind, names in FIELDS.items() if kind.lower() in known
+                     and word in names]  # fmt: skip
+            hint = did_you_mean(word, known)
+            if holds:
+                hint = f"; write {holds[0].lower()}=evenkeel.{holds[0]}({word}=...)"
+            faults.add(word, value, f"unknown argument{hint}")
 
 
 def known_fields(kind: type[Kind]) -> type[Kind]:
@@ -140,6 +151,8 @@ def known_arguments(function: Callable[Given, Answer]) -> Callable[Given, Answer
       limits.moves: must be a whole number, 0 or more (got -1)
     """
     known, signature = _names(function), inspect.signature(function)
+    if function.__name__ == "__init__":
+        FIELDS[function.__qualname__.split(".")[0]] = known
 
     @functools.wraps(function)
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Answer:

@@ -50,13 +50,22 @@ def find_nodes(
         elif like := matching(nodes.names, one):
             chosen[like] = True
         elif not is_whole(one):
-            hint = meant_name(faults, one, nodes.names)
+            hint = meant_expression(nodes, topology, one) or meant_name(faults, one, nodes.names)
             faults.add(at, one, f"is neither a node nor an expression such as 'rack=r7'{hint}")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
         else:
             chosen[one] = True
     return np.flatnonzero(chosen).astype(np.int32)
+
+
+def meant_expression(nodes: Nodes, topology: Topology, word: object) -> str:
+    """Return a question after the expression that a domain, an attribute or a tag is meant by."""
+    labels = dict(zip(topology.tiers, topology.label_names, strict=True))
+    labels |= {key: meaning for key, (_, meaning) in nodes.attributes.items()}
+    found = [f"{key}={word}" for key, meaning in labels.items() if word in meaning]
+    found += [f"+{tag}" for tag in nodes.tags if tag == word]
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def find_partitions(

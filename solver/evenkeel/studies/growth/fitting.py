@@ -99,7 +99,8 @@ def read_terms(
     usual = read_shares(faults, "at_most", cluster, at_most)
     after = read_shares(faults, "after_loss", cluster, after_loss)
     if not faults.about("at_most", "after_loss") and (after < usual).any():
-        faults.add("after_loss", after.tolist(), "must not be below at_most")
+        message = "must not be below what a node may be filled to without a loss, 1 by default"
+        faults.add("after_loss", after_loss, message)
     if goals is not None and not isinstance(goals, Goals):
         faults.add("goals", goals, "must be Goals")
     elif goals is not None:
