@@ -350,5 +350,5 @@ def test_machines_of_a_group_are_kept_apart(public):
     alone = case.run("solve", "nodes.csv", "vms.csv", "per-partition.toml", "--level", "none")
     assert "no partition with several replicas in fw, db" in alone.text
     found, moves = counted(case, "--level", "none", files=("nodes.csv", "vms.csv", "rules.toml"))
-    assert (found["status"], found["broken"]) == ("optimal", {})
+    assert (found["status"], found["broken"], found["leader_changes"]) == ("optimal", {}, 0)
     assert [row[1][:2] for row in moves] == ["FW"]

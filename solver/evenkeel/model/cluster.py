@@ -323,9 +323,9 @@ class Cluster(Changeable, Shown):
         replicas : frame
             A row for each replica: ``partition``, or ``group`` and ``index``, or all of them;
             ``node``; and any of ``role`` (leader, voter, non_voter or learner; without it the first
-            replica leads), ``pinned``, ``flags``, and, the same in each row of a partition,
-            ``load_NAME``, ``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``, ``voters``,
-            ``min_active`` and ``rule``.
+            replica leads, but no single one), ``pinned``, ``flags``, and, the same in each row of a
+            partition, ``load_NAME``, ``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``,
+            ``voters``, ``min_active`` and ``rule``.
         rules : Rule, or mapping of str to Rule, optional
             A rule for all partitions; or by group; or by what stands in the column ``rule``.
         group_rules : Rule, or mapping of str to Rule, optional

@@ -74,6 +74,23 @@ class TestReading:
         assert small.placement.leader.tolist() == [0]
         assert not small.rules
 
+    @pytest.mark.parametrize(
+        ("rows", "rules", "led"),
+        [
+            (b"partition,node\np,a\nq,b\n", b"", False),
+            (b"partition,node,role\np,a,leader\nq,b,leader\n", b"", True),
+            (b"partition,node,leader_load_cpu\np,a,2\nq,b,2\n", b"", True),
+            (b"partition,node,replicas\np,a,2\nq,b,2\n", b"", True),
+            (b"partition,node\np,a\nq,b\n", b'[[rule]]\nlead = ["node=a"]\n', True),
+        ],
+    )
+    def test_single_replicas_have_no_leaders_unless_asked_for(self, rows, rules, led, tmp_path):
+        cluster = registry.read(SMALL, rows, *([rules] if rules else []))
+        assert (cluster.placement.leader >= 0).all() == led
+        files = registry.write(cluster, tmp_path / "c.csv")
+        assert (b"role" in files[0].read_bytes()) == (b"role" in rows)
+        assert registry.read(*files).placement.leader.tolist() == cluster.placement.leader.tolist()
+
     @pytest.mark.parametrize("mark", ["\t", ";"])
     def test_other_delimiters_and_ends_of_lines(self, mark):
         nodes, replicas = (one.decode().replace(",", mark) for one in (SMALL, PLACED))

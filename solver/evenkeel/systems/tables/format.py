@@ -7,7 +7,8 @@ then lists the columns that are tiers.
 
 Replicas, one per row: ``group`` and ``index``, or ``partition``, or all of them; ``node``, empty
 where a replica has none; and any of ``role`` (leader, voter, non_voter, learner; where the column
-is missing the first replica leads), ``pinned``, ``flags``, ``size_NAME`` or ``load_NAME``,
+is missing the first replica leads, but no single one), ``pinned``, ``flags``, ``size_NAME`` or
+``load_NAME``,
 ``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``, ``voters``, ``min_active`` and
 ``rule``, which are the partition's and the same in each of its rows.
 
@@ -194,8 +195,8 @@ def _replicas(
         if roles[k] != "voter":
             faults.add("role", roles[k], f"leads {partitions.names[at[k]]}: only voters do here")
         roles[k] = "leader"
-    first_leads = (placement.leader == 0).all() and (placement.role == Role.VOTER).all()
-    if not headings or "role" in headings or not first_leads:
+    as_usual = any((placement.leader == slot).all() for slot in (0, -1))  # as without the column
+    if not headings or "role" in headings or not as_usual or (placement.role != Role.VOTER).any():
         columns["role"] = roles
     columns |= _flags(placement, headings)
     load = partitions.load

@@ -271,6 +271,8 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
     given |= _disks(found, partitions, given["node_names"])
     given |= _bound(faults, found, partitions, given)
+    if "role" not in replicas.columns and _of_single_replicas(given):
+        given["leader"] = np.full(len(partitions.names), -1)
     if not measured:
         given["load"] = np.ones((len(partitions.names), 1))
     if not has_capacities(nodes):
@@ -280,6 +282,13 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
         wanted = np.array(given["replicas"])
         check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
+
+
+def _of_single_replicas(given: Arguments) -> bool:
+    """Return whether partitions have one replica each and nothing asks for leaders."""
+    most = max(np.diff(given["first"]).max(initial=0), np.max(given.get("replicas", 0), initial=0))
+    asked = "leader_load" in given or any(rule.lead for rule in given.get("rules", ()))
+    return int(most) < 2 and not asked
 
 
 def has_capacities(nodes: Table) -> bool:
