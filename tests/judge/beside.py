@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from tests.judge.broken import everything, is_hard
+from tests.judge.broken import everything, is_hard, wishes
 from tests.judge.cpsat import Model, Sum, Undecided
 from tests.judge.even import group_goals
 from tests.judge.verdict import Finding, exceeded, way
@@ -63,7 +63,9 @@ def beside_the_best(world: World, after: Standing, result: Any) -> Beside:
     beside = Beside()
     if not is_small(world):
         return beside
-    for name, compare in (("mending", _mending), ("goals", _levelling), ("repairs", _repairs)):
+    for name, compare in (
+        ("mending", _mending), ("wishes", _wishing), ("goals", _levelling), ("repairs", _repairs),
+    ):  # fmt: skip
         try:
             compare(beside, world, after, result)
         except Undecided:
@@ -122,7 +124,7 @@ def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> No
     level = _within_budgets(world, after)
     level.within(result.bounds)
     level.within_groups(asked)
-    level.cp.add(level.wishes <= _wishes(world, after))
+    level.cp.add(level.wishes <= wishes(world, everything(world, after)))
     level.hold_voters(after)
     for _, of_model, of_result in _dangers(world)[:-1]:  # moved at any cost
         level.cp.add(of_model(level) <= of_result(after))
@@ -145,10 +147,19 @@ def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> No
         beside.find("optimal with more moves than needed", f"{moves} of {fewest}")
 
 
-def _wishes(world: World, after: Standing) -> int:
-    """Add up what soft rules and preferred leaders are short of."""
-    broken = everything(world, after).items()
-    return int(sum(amount for (kind, *_), amount in broken if not is_hard(kind)))
+def _wishing(beside: Beside, world: World, after: Standing, result: Any) -> None:
+    """Compare what soft rules are short of with the least that they can be, whatever the goals."""
+    own = wishes(world, everything(world, after))
+    led = any(rule.get("lead") for rule in world.rules)
+    if not own or led or not _is_valid(world, after) or _is_cut_short(result):
+        return
+    model = _within_budgets(world, after)
+    model.hold_voters(after)
+    for _, of_model, of_result in _dangers(world)[:-1]:
+        model.cp.add(of_model(model) <= of_result(after))
+    least = model.least(model.wishes)
+    if least is not None and least < own:
+        beside.find("soft rules above the least", f"{own}, at least {least}")
 
 
 def _repairs(beside: Beside, world: World, after: Standing, result: Any) -> None:

@@ -226,6 +226,19 @@ def is_hard(kind: str) -> bool:
     return not kind.startswith("soft_") and kind != "lead"
 
 
+def wishes(world: World, found: dict[Key, float]) -> int:
+    """Add up what soft rules and preferred leaders are short of, by weight."""
+    total = 0
+    for (kind, whose, number, tier), amount in found.items():
+        if not is_hard(kind):
+            bounds = world.bounds[world.rule[number]]
+            if whose == "group":
+                bounds = world.group_bounds[world.group_rule[number]]
+            weight = [one.weight for one in bounds if (_kind(one), one.tier) == (kind, tier)]
+            total += int(amount) * (1 if kind == "lead" else weight[0])
+    return total
+
+
 def counted(found: dict[Key, float]) -> Counter[str]:
     """Add up what is broken by kind."""
     count: Counter[str] = Counter()

@@ -730,6 +730,33 @@ def groups_without_room(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def soft_rules(rng: np.random.Generator) -> Drawn:
+    """Soft limits of unlike weight on few nodes, which cannot all hold more often than not."""
+    d = Draft(rng, int(rng.integers(3, 6)), int(rng.integers(1, 5)))
+    d.loads(d.pick([1, 1, 2]), alike=0.5, roles=0.2)
+    d.rows(d.whole(1, 3))
+    d.given["domains"] = {
+        tier: [d.pick("abc") for _ in range(d.nodes)] for tier in ("zone", "rack")
+    }
+    d.given["crossing"] = ["rack"]
+    d.capacities(0.1, 0.8)
+
+    def soft(*kinds: str) -> dict[str, Any]:
+        rule: dict[str, Any] = {}
+        for _ in range(d.whole(2, 3)):
+            limit = d.whole(1, 2), "soft", d.pick([1.0, 1.0, 2.0, 5.0])
+            rule.setdefault(d.pick(kinds), {})[d.pick(["zone", "rack"])] = limit
+        return rule
+
+    d.given["rules"] = [soft("spread", "min_domains", "max_domains", "skew") for _ in range(2)]
+    d.given["rule"] = [d.whole(0, 1) for _ in range(d.partitions)]
+    if d.chance(0.5):
+        d.given["rules"].append(soft("spread", "max_domains", "skew"))
+        d.given["group"], d.given["group_rule"] = [0] * d.partitions, [2]
+    d.ask(0.1)
+    return d.drawn()
+
+
 def lagging(rng: np.random.Generator) -> Drawn:
     """Replicas that lag behind others, which are not to lead where they are."""
     d = _draft(rng)
@@ -770,7 +797,7 @@ FAMILIES: dict[str, Family] = {
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
-        within_groups, groups_without_room, lagging, on_every_node,
+        within_groups, groups_without_room, lagging, on_every_node, soft_rules,
     )
 }  # fmt: skip
 """Families by name."""

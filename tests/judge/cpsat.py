@@ -2,8 +2,9 @@
 
 A placement is modelled by how many voters and how many other replicas of a partition stand on
 each node, and which node leads it; slots of one role are alike. What soft rules and preferred
-leaders are short of is summed up (`Model.wishes`). Loads are integers, a millionth of a unit each;
-in a dimension of very large or small loads the unit is the power of two next to the largest.
+leaders are short of is summed up by weight (`Model.wishes`). Loads are integers, a millionth of a
+unit each; in a dimension of very large or small loads the unit is the power of two next to the
+largest.
 """
 
 from math import ceil, floor, frexp, isfinite, ldexp
@@ -148,7 +149,7 @@ class Model:
         if not any(world.wanted[p] for p in members):
             return
         slots = sum(len(world.came.rows[p]) for p in members)
-        for kind, tier, amount, hard in bounds:
+        for kind, tier, amount, hard, weight in bounds:
             domain = world.domain[tier]
             held = {
                 e: self._inside(members, {n for n, at in enumerate(domain) if at == e})
@@ -156,9 +157,9 @@ class Model:
             }
             if kind == "spread":
                 for count in held.values():
-                    cp.add(count <= amount + self._slack(hard, slots))
+                    cp.add(count <= amount + self._slack(hard, slots, weight))
             elif kind == "skew":
-                slack = self._slack(hard, slots)
+                slack = self._slack(hard, slots, weight)
                 for e in world.eligible(rules, tier):
                     for count in held.values():
                         cp.add(count - held[e] <= amount + slack)
@@ -167,18 +168,18 @@ class Model:
                 for e, count in held.items():
                     cp.add(count <= slots * taken[e])
                     cp.add(count >= taken[e])
-                used, slack = sum(taken.values()), self._slack(hard, slots + amount)
+                used, slack = sum(taken.values()), self._slack(hard, slots + amount, weight)
                 if kind == "min_domains":
                     cp.add(used >= amount - slack)
                 else:
                     cp.add(used <= amount + slack)
 
-    def _slack(self, hard: bool, most: int) -> Sum:
+    def _slack(self, hard: bool, most: int, weight: int) -> Sum:
         """Return how far a limit may be exceeded, which counts among the wishes."""
         if hard:
             return 0
         slack = self.cp.new_int_var(0, most, "")
-        self.wishes += slack
+        self.wishes += weight * slack
         return slack
 
     def _terms(self, q: int, members: list[int]) -> None:

@@ -45,7 +45,9 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     level = goals.get("level", 0.05)
     asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]
     alike = [d for d in range(world.dimensions) if asked[d] is not None and world.unit(d) > 0.0]
-    if len(alike) == 1:  # several of them may contend
+    soft = any(one.kind == "spread" and not one.hard
+               for one in itertools.chain(*world.bounds, *world.group_bounds))  # fmt: skip
+    if len(alike) == 1 and not soft:  # several may contend; what soft spreads leave is not counted
         d = alike[0]
         unit = world.unit(d)
         room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}

@@ -115,7 +115,10 @@ def _at_rest(pipeline: Pipeline, case: Case, when: str) -> tuple[Standing | None
         return None, found
     return after, [
         *found,
-        *(_said(one, f"{when}: {one.where}") for one in but_wishes(world, worse(world, after))),
+        *(
+            _said(one, f"{when}: {one.where}")
+            for one in but_wishes(world, after, worse(world, after))
+        ),
     ]
 
 

@@ -31,6 +31,7 @@ from tests.judge.broken import (
     of_group,
     of_nodes,
     of_partition,
+    wishes,
 )  # fmt: skip
 from tests.judge.disks import Lying
 from tests.judge.even import groups_met, leads_without_room, too_empty, too_full
@@ -68,7 +69,7 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
     after = standing_of(result.placement)
     found = list(claims(world, after, result))
     if not claims_only:
-        found += but_wishes(world, worse(world, after))
+        found += but_wishes(world, after, worse(world, after))
         found += exceeded(world, after)
     return found
 
@@ -149,9 +150,11 @@ def _whose(found: Finding) -> tuple[str, str]:
     return found.kind, found.where.split(":")[0]
 
 
-def but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
-    """Leave out wishes that may have yielded to mending: something hard was broken."""
-    mended = any(is_hard(kind) for kind, *_ in everything(world, world.came))
+def but_wishes(world: World, after: Standing, found: Iterator[Finding]) -> Iterator[Finding]:
+    """Leave out wishes that yielded to others, or to mending: something hard was broken."""
+    came = everything(world, world.came)
+    mended = any(is_hard(kind) for kind, *_ in came)
+    mended = mended or wishes(world, everything(world, after)) <= wishes(world, came)
     return (f for f in found if not (mended and f.kind.startswith("wish dropped")))
 
 

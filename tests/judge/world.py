@@ -17,12 +17,13 @@ COUNTS = {"place": False, "voters_place": True}
 
 
 class Bound(NamedTuple):
-    """One limit of a rule: kind, tier, number, and whether it must hold."""
+    """One limit of a rule: kind, tier, number, whether it must hold, and what it weighs else."""
 
     kind: str
     tier: str
     amount: int
     hard: bool
+    weight: int = 1
 
 
 class Standing(NamedTuple):
@@ -211,7 +212,8 @@ class World:
         for kind in ("spread", "min_domains", "max_domains", "skew"):
             for tier, amount in (spread if kind == "spread" else rule.get(kind, {})).items():
                 if isinstance(amount, tuple):
-                    found.append(Bound(kind, tier, amount[0], amount[1] == "hard"))
+                    most, how, *weight = amount
+                    found.append(Bound(kind, tier, most, how == "hard", *map(int, weight)))
                 elif amount is not None:
                     found.append(Bound(kind, tier, amount, True))
         return found

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenkeel.measure.audit import audit
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.run import levelled, placed_and_led, searched
-from evenkeel.methods.shared.answers import is_better
+from evenkeel.methods.shared.answers import audited_answer, is_better
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
@@ -28,11 +27,7 @@ def balance(request: Request) -> Outcome:
     outcome = _searched_on(request, levelled(request))
     if size_of(cluster) > SMALL:
         return outcome
-    if (
-        (outcome.node < 0).any()
-        or not cluster.nodes.may_hold.all()
-        or not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok
-    ):
+    if any(audited_answer(request, outcome)[1].counts.values()):
         from evenkeel.methods.exact.method import rescued
 
         outcome = rescued(request, outcome, levelled)

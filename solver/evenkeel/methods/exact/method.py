@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Audit
-from evenkeel.measure.binding import NONE, partition_scope
+from evenkeel.measure.binding import NONE, group_scope, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import compare
+from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.loads import usable
 from evenkeel.measure.regressions import spread_excess_before
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact.stages import (
@@ -70,7 +72,7 @@ ROUNDS = 6
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     """Reach the goals with fewer moves, if the cluster is small and that may well be."""
     cluster = request.cluster
-    if size_of(cluster) > LARGEST or ViolationSummary.of(request, outcome):
+    if size_of(cluster) > LARGEST or ViolationSummary.of(request, outcome).broken:
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
@@ -210,11 +212,13 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     if size_of(request.cluster) > SMALL:
         return outcome
     before = ViolationSummary.of(request, outcome)
-    if not before or outcome.stop_reason in ("time", "work", "interrupted"):
+    if not any(before[3:]) or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
     cluster = request.cluster
     start, audited = audited_answer(request, outcome)
-    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
+    if not before.broken and before.soft <= least_soft_cost(cluster):
+        return outcome
+    if before.broken and is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before, "") if proven else outcome
     try:
@@ -249,7 +253,7 @@ def _asked_of_cp_sat(
         stages.endanger_no_more(*before.danger)
         stages.repair()
         better = _answered(request, outcome, stages.found)
-    if not stages.proves_some and (better is None or ViolationSummary.of(request, better)):
+    if not stages.proves_some and (better is None or ViolationSummary.of(request, better).broken):
         whole = _all_placed(request, start, search)
         if whole.answer is not None:
             stages, better = whole, _answered(request, outcome, whole.found)
@@ -259,7 +263,7 @@ def _asked_of_cp_sat(
         return _no_better(request, outcome, before, better, stages.found.proof)
     if request.watch.has_limit:
         better = _levelled_by_cp_sat(request, outcome, better, stages)
-    if stages.certain != "optimal" and ViolationSummary.of(request, better):
+    if stages.certain != "optimal" and ViolationSummary.of(request, better).broken:
         better = _searched_on(request, better)
     if not request.watch.has_limit:
         better = _levelled_on(request, better, levelled)
@@ -358,7 +362,7 @@ def _proof_message(
     placement = cluster.placement.replaced(better.node, better.leader)
     met = goals_met(levelness(cluster, placement), request.bounds)
     stop: StopReason = "tolerance" if met else "exhausted"
-    if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after):
+    if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after.broken):
         stop = "optimum"
     placed, repaired = before.missing - after.missing, before.broken - after.broken
     text = "CP-SAT leaves fewer partitions endangered than the search did."
@@ -366,6 +370,8 @@ def _proof_message(
         text = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
     elif repaired > 0:
         text = f"CP-SAT repaired {repaired} of {before.broken} rules that the search left broken."
+    elif after.danger == before.danger:
+        text = f"CP-SAT lowered the cost of soft rules from {before.soft:g} to {after.soft:g}."
     return replace(better, stop_reason=stop, message=text)
 
 
@@ -438,6 +444,20 @@ def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
     return lacking
 
 
+def least_soft_cost(cluster: Cluster) -> float:
+    """Return what soft limits cost at least where their domains are too few for the replicas."""
+    parts, topology, cost = cluster.partitions, cluster.topology, 0.0
+    of_groups = np.bincount(parts.group, parts.replicas, len(parts.group_names))
+    scopes = (partition_scope(cluster), parts.replicas), (group_scope(cluster), of_groups)
+    for scope, wanted in scopes:
+        for one in scope.bindings:
+            domain = topology.domain_with_nodes[topology.tier_index(one.tier)]
+            domain = np.unique(domain[usable(cluster)])
+            if one.kind == "spread" and not one.hard and domain.min(initial=0) >= 0:
+                cost += float(one.weight @ np.maximum(wanted - len(domain) * one.amount, 0))
+    return round(cost, 9)
+
+
 logger = logging.getLogger("evenkeel.exact")
 
 OUTDONE = "What CP-SAT found would be worse than what the search without it did, which stands."
@@ -466,10 +486,10 @@ def exact(request: Request) -> Outcome:
     )  # fmt: skip
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_proof_text(request, begun, found.proof))
+    lacking = int(found.proof.stages[0].bound)
 
     def outdone(outcome: Outcome) -> Outcome:
-        short = found.proof.stages[0].bound > 0.0
-        proven = f"{_proof_text(request, outcome, found.proof)} " if short else ""
+        proven = f"{_proof_text(request, outcome, found.proof)} " if lacking else ""
         return replace(outcome, native=found.proof, message=proven + OUTDONE)
 
     node = kept(cluster, found.node)
@@ -485,8 +505,7 @@ def exact(request: Request) -> Outcome:
     answer = well_led(request, answer)
     answer = replace(answer, message=_proof_text(request, answer, found.proof))
     own, other = objective_tuple(request, answer), objective_tuple(request, begun)
-    proven = found.proof.status == "optimal" and not found.proof.stages[0].bound
-    proven = proven and own[:2] <= other[:2]
+    proven = found.proof.status == "optimal" and not lacking and own[:3] <= other[:3]
     # its model keeps rules that came broken, beside which a search may place and level more
     if regresses(request, answer) or not (proven or own <= other):
         answer, own = outdone(begun), other
@@ -517,6 +536,15 @@ def _proof_text(request: Request, answer: Outcome, proof: Proof) -> str:
             text += " All are placed, and no rule is broken further than it came."
         return f"Proven: at least {lacking:,} replicas or leaders {text}"
     if proof.status == "optimal":
+        if _has_soft_rules(request):
+            within += " that breaks soft rules no more"
         return f"Proven: none{within} is more level, and none as level moves less."
     gaps = ", ".join(f"{stage.name} within {stage.gap:.4g}" for stage in proof.stages)
     return f"Cut short: {gaps} of the proven least."
+
+
+def _has_soft_rules(request: Request) -> bool:
+    """Return whether soft rules, preferred leaders or leaders of groups come before levels."""
+    rules, asked = request.cluster.rules, lead_goals(request.cluster, request.goals)
+    soft = any(rule.lead or not all(one.hard for one in rule.limits()) for rule in rules)
+    return soft or asked is not None

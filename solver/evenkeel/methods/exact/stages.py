@@ -213,11 +213,10 @@ def _terms(
 
 
 def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftTerm]:
-    """Let no replica lead whose node ranks behind that of a voter which could."""
-    soft_terms: list[SoftTerm] = []
+    """Count a leader whose node ranks behind that of a voter which could lead."""
     if not lead or not variables.leads[p]:
-        return soft_terms
-    rank = lead_ranks(variables.cluster, lead)
+        return []
+    rank, behind = lead_ranks(variables.cluster, lead), variables.model.new_bool_var("")
     may_lead = variables.cluster.nodes.may_lead
     for choice in range(len(lead)):
         better = [v for n, v in variables.voters[p].items() if may_lead[n] and rank[n] <= choice]
@@ -227,12 +226,8 @@ def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftT
             variables.model.add(
                 sum(better) <= int(variables.cluster.partitions.replicas[p]) * there
             )
-            behind: Any = 0
-            if variables.slack.repairs:
-                behind = variables.model.new_bool_var("")
-                soft_terms.append(SoftTerm(behind, 1))
-            variables.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {[*lead]}")
-    return soft_terms
+            variables.model.add(sum(worse) + there <= 1 + behind)
+    return [SoftTerm(behind, 1)]
 
 
 def _near(variables: Variables, group: int, other: int, tier: int) -> None:

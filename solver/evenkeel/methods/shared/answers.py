@@ -18,32 +18,38 @@ from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.replica_counts import missing_places
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize
 
 DEEPEST = 3
 """Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
+NO_ROOM = 1e-6
+"""Stands for a target of nothing where a load is compared with it."""
+
 
 class ViolationSummary(NamedTuple):
     """Violations of a placement, the worst first.
 
     Partitions short of ``min_active``, those shortest first, partitions without a quorum, replicas
-    wanted that are neither live nor kept where they are, and hard rules broken.
+    wanted that are neither live nor kept where they are, hard rules broken, and the cost of soft
+    ones where these do not yield to goals.
     """
 
     few: tuple[int, ...]
     no_quorum: int
     missing: int
     broken: int
+    soft: float
 
     @classmethod
     def of(cls, request: Request, outcome: Outcome) -> ViolationSummary:
         """Count them in an answer."""
-        return cls(*endangered(request.cluster, outcome.node), _broken(request, outcome))
-
-    def __bool__(self) -> bool:
-        return self.broken > 0
+        audited, goals = audited_answer(request, outcome)[1], request.goals
+        yields = isinstance(goals, Goals) and goals.soft_yield
+        soft = 0.0 if yields else round(soft_cost(request.cluster, audited), 9)
+        return cls(*endangered(request.cluster, outcome.node), audited.hard, soft)
 
     @property
     def danger(self) -> tuple[tuple[int, ...], int]:
@@ -85,11 +91,6 @@ def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ..
         int((voting < quorum)[(partitions.voters > 0) & (partitions.replicas > 0)].sum()),
         int(np.maximum(partitions.replicas - placed, 0).sum()),
     )
-
-
-def _broken(request: Request, outcome: Outcome) -> int:
-    """How often hard rules are broken."""
-    return audited_answer(request, outcome)[1].hard
 
 
 def audited_answer(request: Request, outcome: Outcome) -> tuple[Placement, Audit]:
@@ -140,8 +141,8 @@ def _excesses(level: Levelness, bounds: Bounds) -> NDArray[np.float64]:
     """How far nodes are above their targets of load and leaders, or below their floors."""
     found = []
     for held, target in ((level.loads, bounds.target), (level.leaders, bounds.leader_target)):
-        bound = np.isfinite(target) & (target > 0.0)
-        found.append(held[bound] / target[bound] - 1.0)
+        bound = np.isfinite(target)
+        found.append(held[bound] / np.where(target > 0.0, target, NO_ROOM)[bound] - 1.0)
     asked = bounds.floor > 0.0
     found.append(1.0 - level.loads[asked] / bounds.floor[asked])
     return np.maximum(np.concatenate(found), 0.0)
