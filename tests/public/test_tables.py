@@ -349,6 +349,9 @@ def test_machines_of_a_group_are_kept_apart(public):
     case = public("tables/machines-kept-apart")
     alone = case.run("solve", "nodes.csv", "vms.csv", "per-partition.toml", "--level", "none")
     assert "no partition with several replicas in fw, db" in alone.text
+    spread = case.run("solve", "nodes.csv", "vms.csv", "--spread", "node=1", "--level", "none")
+    assert "no partition with several replicas in fw, other, db" in spread.text
+    assert "they may share one" not in spread.text
     found, moves = counted(case, "--level", "none", files=("nodes.csv", "vms.csv", "rules.toml"))
     assert (found["status"], found["broken"], found["leader_changes"]) == ("optimal", {}, 0)
     assert [row[1][:2] for row in moves] == ["FW"]

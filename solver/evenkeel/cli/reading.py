@@ -1,6 +1,7 @@
 """Read clusters, and apply hypothetical changes, such as drained or added nodes."""
 
 import argparse
+import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -188,6 +189,13 @@ def _spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":
     return _with_rules(cluster, every, lambda rule: replace(rule, spread={**rule.spread, **spread}))
 
 
+def _as_spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":
+    """Return the same, for notes on rules; as it was where ``given`` is wrong."""
+    with contextlib.suppress(InvalidInput):
+        return _spread(cluster, given) if given else cluster
+    return cluster
+
+
 def _required(cluster: "Cluster", given: str) -> "Cluster":
     """Return the cluster in which replicas, of all partitions or of some, are on certain nodes."""
     from evenkeel.model.reading.selection import find_partitions, read_groups
@@ -322,7 +330,7 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
 
     if not arguments.quiet and is_known(cluster.native_format):
         of = find(cluster.native_format)
-        for one in of.left_out(cluster):
+        for one in of.left_out(_as_spread(cluster, getattr(arguments, "spread", None) or [])):
             complain(f"note: the files tell {one}")
         if of.asks and not len(cluster.partitions):
             complain(f"note: the files tell nothing that is placed: it is in {of.asks}")

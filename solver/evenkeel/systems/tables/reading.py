@@ -952,9 +952,10 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"--spread {tiers[0]}=1 they may share one"
         )
     if alone := _apart_from_nothing(cluster):
+        inside = "" if alone == [UNGROUPED] else f" in {some_of(alone, printable, NAMED)}"
         yield (
-            f"no partition with several replicas in {some_of(alone, printable, NAMED)}, whose rule "
-            'keeps those of a partition apart; per = "group" in the rule counts a group together'
+            f"no partition with several replicas{inside}, while a rule keeps those of a partition "
+            'apart; per = "group" in the file of rules counts those of a group together'
         )
     if twice := _twice_on_a_node(cluster):
         yield (
