@@ -35,6 +35,15 @@ def held_settings(world):
     return state.get("settings"), state.get("setting")
 
 
+def test_the_way_back_of_what_was_never_run_changes_nothing(planned, world):
+    _, folder = planned
+    before, settings = world.seen(), held_settings(world)
+    done = world.run(folder / "undo")
+    assert done.returncode == 0, done.stderr
+    assert "there is nothing to take back" in done.stderr
+    assert (world.seen(), held_settings(world)) == (before, settings)
+
+
 @pytest.mark.parametrize("name", mostly_long(WORLDS, {*WORLDS} - {"helix"}))
 def test_it_is_carried_out_and_undone(name, tmp_path):
     world = WORLDS[name](tmp_path)

@@ -464,3 +464,29 @@ def test_its_page_says_nothing_of_goals_that_nobody_named(tmp_path):
     plan = sized_plan(None)
     again = ek.plan(plan.cluster, plan.target, protocol="kafka")
     assert "Asked for" not in page_of(again, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("leader", "in_sync"),
+    [("1", "1,2"), ("2", "1,2"), ("1", "1")],
+    ids=["led", "not led", "behind"],
+)
+def test_the_way_back_of_a_plan_that_was_never_run_is_finished(tmp_path, capsys, leader, in_sync):
+    """Though it elects another leader than there was, and leaves repairs as the plan makes them."""
+    described = tmp_path / "described.txt"
+    row = "\tTopic: t\tPartition: {}\tLeader: {}\tReplicas: {}\tIsr: {}\n"
+    rows = [(0, leader, "1,2", in_sync), (1, 2, "2,3", "2,3"), (2, 3, "3,9", "3")]
+    described.write_text(
+        "Topic: t\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+        + "".join(row.format(*one) for one in rows)
+    )
+    racks = tmp_path / "racks.csv"
+    racks.write_text("broker,rack\n1,a\n2,b\n3,c\n4,a\n")
+    files = [str(described), str(racks)]
+    move = str(tmp_path / "move")
+    main(["plan", *files, "--drain", "2", "--throttle", "copies=1", "-o", move, "-q"])
+    capsys.readouterr()
+    assert main(["run", f"{move}/undo", "--dry-run", "--dump", files[0]]) == 0
+    told = capsys.readouterr()
+    assert "finished: " in told.out.splitlines()[0]
+    assert "nothing of the plan is carried out" in told.err

@@ -434,10 +434,36 @@ def guard(folder: Path, documents: Sequence[Document], form: Form | None = None)
     def admits(mixture: _Mixture) -> bool:
         return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
 
+    if form.whole != "." and not (form.before or form.after) and _untouched(folder, form, live):
+        note = "nothing of the plan is carried out: there is nothing to take back"
+        return Verdict("finished", waves, waves, notes=(note,))
     verdict = _compared(form, live, recorded, admits, unlisted)
     if others_moved:
         verdict = _with_outside(plan, form, live, verdict, unlisted)
     return verdict
+
+
+def _untouched(folder: Path, back: Form, live: Observed) -> bool:
+    """Return whether a plan was not begun, and what it or its way back changes is as it was."""
+    faults, whole = FaultList(), folder / back.whole
+    if not (whole / FILE).is_file():
+        return False
+    form = form_of(faults, whole)
+    begun = read_state(faults, whole, len(form.waves)).done
+    faults.raise_if_any()
+    begins: dict[str, Expected] = {}
+    for _, one in _changes(form):
+        begins.setdefault(one.partition, one)
+    if begun or not begins or not {one.partition for _, one in _changes(back)} <= begins.keys():
+        return False
+    for name, one in begins.items():
+        seen = live.standing.get(name)
+        nodes = sorted(form.nodes[n] for n in one.before if n >= 0)
+        if seen is None or seen.copying or sorted(seen.nodes) != nodes:
+            return False
+        if one.led >= 0 and seen.leader != form.nodes[one.led]:
+            return False
+    return True
 
 
 def _with_outside(
