@@ -139,6 +139,8 @@ BROKEN = {
             "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
     },
     "nats/reports-for-people": {
+        "report.txt": "4 nodes, 3 alive · 3 partitions · 7 replicas … not alive: n3 · 1 replicas",
+        "info.txt": "3 nodes, 2 alive · 1 partition · 3 replicas … not alive: n3-c1 · 1 replicas",
         "report.txt servers.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
         "session.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
     },
@@ -192,6 +194,7 @@ SOUND = {
         "sheet.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 2.0000",
         "kaf.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 1.0000",
         "script.txt": "2 nodes, 2 alive · 3 partitions · 5 replicas … leaders 1.3333",
+        "rpk-session.txt brokers.txt": "addresses of the leaders of audit … 4 nodes, 4 alive",
         "get-twice.txt": "4 nodes, 4 alive · 3 partitions · 6 replicas … leaders 1.3333",
     },
     "kafka/log-dirs-behind-a-description": {"session.txt": "8 partitions … disk 1.0000"},
@@ -240,9 +243,7 @@ SOUND = {
     "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
     "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
     "nats/reports-for-people": {
-        "report.txt": "4 nodes, 4 alive · 3 partitions · 7 replicas … leaders 2.6667",
         "ascii.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 2.0000",
-        "info.txt": "3 nodes, 3 alive · 1 partition · 3 replicas … leaders 3.0000",
     },
     "nats/trace-of-a-report": {"placement.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas"},
     "nats/asked-before-and-after": {
@@ -264,6 +265,7 @@ SOUND = {
         "queues.txt": "no types of queues … 3 nodes, 3 alive · 1 partition · 3 replicas",
         "boxes.txt": "3 nodes, 3 alive · 2 partitions · 5 replicas … leaders 1.5000",
         "admin.txt": "3 nodes, 3 alive · 1 partition · 3 replicas",
+        "beside-classic.txt": "1 classic … 3 nodes, 3 alive · 1 partition · 3 replicas",
         "two-hosts.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
         "session.txt": "4 nodes, 4 alive · 2 partitions · 6 replicas … leaders 4.0000",
     },

@@ -447,7 +447,7 @@ SHOWN = {
     "`DEMOTED` and `BAD_DISKS`": (
         [ONE, LOAD], "a demotion of brokers 1: they keep replicas, and lead none",
     ),
-    "tables of Redpanda": (["PARTITION  LEADER  REPLICAS\n0 1 [1]\n"], ek.InvalidInput),
+    "a table without the name": (["PARTITION  LEADER  REPLICAS\n0  1  [1]\n"], ek.InvalidInput),
     "`Adding Replicas`": (
         [head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS + "\tRemoving Replicas: 1")],
         "a running reassignment of 1 partition (a-0)",
@@ -516,6 +516,15 @@ SHOWN = {
         ['{"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2],'
          ' "log_dirs": ["/d1", "/d2"]}]}'],
         "not taken for disks",
+    ),
+    "leaders given as addresses": (
+        ['{"Name": "a", "Partitions": [{"ID": 0, "Leader": "b1:9092", "Replicas": [1, 2],'
+         ' "inSyncReplicas": [1, 2]}]}'],
+        "only addresses of the leaders of a",
+    ),
+    "a column of loads": (
+        ['topic,partition,leader,replicas,isr,size\na,0,1,"1,2","1,2",13GB\n'],
+        "loads in the column size of a listing",
     ),
     "the spread of a topic": ([ONE], lambda cluster: not any(rule.skew for rule in cluster.rules)),
     "a topic with fewer lines": ([head("a", 2, 2) + row("a", 0, 1, "1,2", "1,2")], ek.InvalidInput),

@@ -19,6 +19,7 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
 from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition
 from evenkeel.systems.kafka.racks import add_rack
+from evenkeel.systems.kafka.tables import RESOURCES
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "topicname", "name"),
@@ -56,7 +57,8 @@ HEADER = re.compile(
 """The titles of a table of partitions."""
 
 NAMED = re.compile(
-    r"^\s*(?:Name|Topic):?\s+(\S+)(?:\s+PartitionCount\b.*)?\s*$|\btopics? describe (\S+)|"
+    r"^\s*(?:Name|Topic):?\s+(\S+)(?:\s+PartitionCount\b.*)?\s*$|"
+    r"\b(?:topics? describe|describe topic) (\S+)|"
     r"\bPartitions (?:for|of) topic (\S+?):?\s*$|/brokers/topics/([^/\s]+)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -68,6 +70,7 @@ LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")
 NO_TOPIC = (
     "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
 )
+UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
 ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
 
 
@@ -162,6 +165,8 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
         if HEADER.match(line.encode()):
             between = next((mark for mark in "|\t;," if mark in line), "")
             titles = [_letters(title) for title in _cells(line, between)]
+            for title in {*titles} & {*RESOURCES}:
+                findings.notes.add(UNREAD, title)
         elif len(cells := _cells(line, between)) == len(titles) > 1:
             row = dict(zip(titles, cells, strict=True))
             if not _value(row, "partition").isdecimal():

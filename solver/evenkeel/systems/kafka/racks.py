@@ -41,6 +41,10 @@ ENDPOINT = re.compile(
 )
 """A row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker."""
 
+RPK = re.compile(rb"^ID +HOST +PORT +RACK *\r?\n(?:[0-9]{1,10}\*? .*\n?)+", re.MULTILINE)
+RPK_BROKER = re.compile(rb"^([0-9]{1,10})\*? +\S+ +[0-9]{1,5} +(\S+) *\r?$", re.MULTILINE)
+"""The brokers that ``rpk cluster info`` lists, and a row of them."""
+
 
 def add_rack(
     findings: Findings, document: Document, at: str, broker: int, rack: str | None
@@ -215,7 +219,7 @@ def _rack_of_broker(file: File) -> str | None:
 
 def is_answers(head: bytes) -> bool:
     """Return whether a document begins like output that lists brokers with their states."""
-    return ANSWER.search(head) is not None or (b"ENDPOINT_TYPE" in head)
+    return b"ENDPOINT_TYPE" in head or any(one.search(head) for one in (ANSWER, RPK))
 
 
 def read_answers(findings: Findings, document: Document) -> None:
@@ -228,6 +232,8 @@ def read_answers(findings: Findings, document: Document) -> None:
         (one, one[4] == b"(" and one[3] != b"true") for one in ANSWER.finditer(document.data)
     ]
     listed = [(one, one[3] != b"fenced") for one in ENDPOINT.finditer(document.data)]
+    if found := RPK.search(document.data):
+        listed += [(one, True) for one in RPK_BROKER.finditer(document.data, *found.span())]
     if not (answers or listed):
         findings.faults.add(document.name, document.data[:40], "lists no brokers")
     for found, up in answers + listed:

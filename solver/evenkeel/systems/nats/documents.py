@@ -322,6 +322,8 @@ class Findings:
                 self._take_stream(where, name, name or data.server_id, key, stream)
 
     def _take_stream(self, at: str, by: str, source: str, account: str, stream: Stream) -> None:
+        for peer in stream.cluster.replicas:
+            self.server(peer.name).away |= peer.offline
         name = stream.name or stream.config.name
         self.accounts.setdefault(account, account)
         views = self.streams.setdefault((account, name), [])

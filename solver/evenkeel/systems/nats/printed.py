@@ -1,11 +1,12 @@
 """What the ``nats`` tool prints for people, as JSON: reports and descriptions of streams.
 
-In a report, ``*`` marks the leader of a stream, and ``!`` peers that are offline or outdated. A
-description has a line for each peer. The report on servers lists the peers of JetStream.
+In a report, ``*`` marks the leader of a stream, and ``!`` peers that are offline or outdated: one
+that is marked in every row counts as offline. A description has a line for each peer. The report on
+servers lists the peers of JetStream.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ STREAMS = re.compile(
     re.MULTILINE,
 )
 PEERS = re.compile(
-    rf"^{BORDER}Name\b[^\n]*\bLeader\b[^\n]*\bCurrent\b[^\n]*\n{ROWS}",
+    rf"^{BORDER}(?:Connection )?Name\b[^\n]*\bLeader\b[^\n]*\bCurrent\b[^\n]*\n{ROWS}",
     re.MULTILINE,
 )
 """The tables of streams, and of peers of JetStream, from their titles on."""
@@ -30,6 +31,10 @@ PEERS = re.compile(
 INFORMATION = re.compile(r"^Information for (?:Stream|Key-Value Store Bucket) (\S+)", re.MULTILINE)
 FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z ]*?):[ \t]+(\S.*)$", re.MULTILINE)
 """The beginning of a description, and a line of it."""
+
+
+CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": True}
+"""The states of peers."""
 
 
 def in_json(document: Document) -> tuple[Document, ...]:
@@ -48,6 +53,7 @@ def in_json(document: Document) -> tuple[Document, ...]:
 
 def _of_reports(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
     """Yield the streams of reports."""
+    named = {one.strip() for found in STREAMS.finditer(text) for one in re.split("[|│,]", found[0])}
     for found in STREAMS.finditer(text):
         table = read_table(faults, Document("", found[0].encode()))
         peers = table.cells("replicas" if "replicas" in table.columns else "cluster")
@@ -57,9 +63,13 @@ def _of_reports(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
             if not marks:
                 continue  # a stream of one replica, whose server old releases do not print
             leader = next((one[:-1] for one in marks if one.endswith("*")), "")
-            followers = [
-                (one.rstrip("!"), not one.endswith("!")) for one in marks if one[-1] != "*"
-            ]
+            followers = {
+                name.rstrip("!"): CURRENT
+                if not name.endswith("!")
+                else (OUTDATED if named & {name[:-1], f"{name[:-1]}*"} else OFFLINE)
+                for name in marks
+                if not name.endswith("*")
+            }
             yield _stream(
                 name, len(marks), storage, read_bytes(faults, "", held), leader, followers
             )
@@ -71,10 +81,13 @@ def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
     for name, lines in zip(parts[1::2], parts[2::2], strict=True):
         fields = FIELD.findall(lines)
         of = dict(reversed(fields))
-        followers = [
-            (peer.split(",")[0].strip(), ", current" in peer)
-            for field, peer in fields if field == "Replica"
-        ]  # fmt: skip
+        followers = {
+            peer.split(",")[0].strip(): OFFLINE
+            if "OFFLINE" in peer
+            else (CURRENT if ", current" in peer else OUTDATED)
+            for field, peer in fields
+            if field == "Replica"
+        }
         leader = of.get("Leader", "").split()
         if leader or followers:
             held = read_bytes(faults, "", of.get("Bytes", "0"))
@@ -87,9 +100,10 @@ def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
 def _of_peers(table: Table) -> dict[str, Any]:
     """Return what the leader of JetStream knows of its peers."""
     leads, current, online = (table.cells(name) for name in ("leader", "current", "online"))
+    names = "name" if "name" in table.columns else "connection name"
     peers = {
         name: {"name": name, "current": now == "true", "offline": up == "false"}
-        for name, now, up in zip(table.cells("name"), current, online, strict=True)
+        for name, now, up in zip(table.cells(names), current, online, strict=True)
     }
     leader = next((n for n, led in zip(peers, leads, strict=True) if led == "yes"), "")
     others = [one for name, one in peers.items() if name != leader]
@@ -103,7 +117,7 @@ def _stream(
     storage: str,
     held: float | None,
     leader: str,
-    followers: list[tuple[str, bool]],
+    followers: Mapping[str, Mapping[str, bool]],
 ) -> dict[str, Any]:
     """Return a stream as the API describes it."""
     kind = "memory" if storage.lower().startswith("memory") else "file"
@@ -112,6 +126,6 @@ def _stream(
         "state": {"bytes": int(held or 0)},
         "cluster": {
             "leader": leader,
-            "replicas": [{"name": one, "current": current} for one, current in followers],
+            "replicas": [{"name": one, **state} for one, state in followers.items()],
         },
     }

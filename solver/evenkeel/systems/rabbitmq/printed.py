@@ -116,7 +116,11 @@ def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
         end = END.search(data, start)
         table = data[start : end.start() if end else len(data)]
         if not any(mark in table for mark in MARKS):
-            table = b"\n".join(map(b"\t".join, map(CELL.findall, table.split(b"\n"))))
+            lines = [CELL.findall(line) for line in table.split(b"\n")]
+            # queues without members, which are classic, have empty cells that blanks do not show
+            gaps = ([b""] * (len(lines[0]) - len(cells)) for cells in lines)
+            whole = (cells[:2] + gap + cells[2:] for cells, gap in zip(lines, gaps, strict=True))
+            table = b"\n".join(map(b"\t".join, whole))
         named = [*BANNER.finditer(data, 0, start)]
         host = {"vhost": (named[-1][1] or named[-1][2]).decode()} if named else {}
         read = read_table(faults, Document("", table))
