@@ -61,7 +61,7 @@ def test_repairs_are_compared_the_most_endangered_first(rows, own, inverted):
 
 def test_what_cannot_be_is_not_counted():
     found = tried({"level": 0.0}, [[0], [0]], capacity=[[9.0], [9.0]], load=[[1.0]] * 2,
-                  placement=[[0], [0]], forbidden=[[0, 1], [1, 1]])  # fmt: skip
+                  placement=[[0], [0]], flags=[[1], [1]])  # fmt: skip
     assert (found.reached, found.above, found.findings) == (None, None, [])
 
 

@@ -738,3 +738,25 @@ def test_replicas_leave_domains_with_too_many_of_a_group(spread, least):
         "optimal", least, least,
     )  # fmt: skip
     assert result.bounds.moves_term == "groups on crowded nodes"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_forbidden_nodes_leave_the_rest_to_others(seed: int) -> None:
+    """No placement is more level than is proven, and where few sets are forbidden some is so."""
+    rng = np.random.default_rng(seed)
+    nodes, partitions = int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    away = rng.permutation(nodes)[: int(rng.integers(1, nodes))]
+    banned = np.array([[p, n] for p in range(partitions) for n in away if rng.random() < 0.8])
+    cluster = ek.Cluster.from_arrays(
+        capacity=rng.integers(4, 9, (nodes, 1)).astype(float), load=np.ones((partitions, 1)),
+        placement=rng.integers(0, nodes, (partitions, 1)), forbidden=banned.reshape(-1, 2),
+    )  # fmt: skip
+    closed = {(p, n) for p, n in banned.tolist()}
+    may = [[n for n in range(nodes) if (p, n) not in closed] for p in range(partitions)]
+    room = cluster.nodes.capacity[:, 0]
+    least = min((np.bincount(at, minlength=nodes) / room).max() for at in itertools.product(*may))
+    proven = bounds(cluster, ek.Goals(level=0.0))
+    assert proven.level[0] <= least * (1.0 + 1e-9)
+    if len(banned) == partitions * len(away):
+        assert proven.level[0] == pytest.approx(least)
+        assert ek.solve(cluster, goals=ek.Goals(level=0.0)).goals_reached

@@ -112,7 +112,7 @@ class TestRules:
 
     def test_no_move_within_a_host_where_it_is_refused(self, public):
         answer, commands = ordered(public("elasticsearch/within-a-host"))
-        assert (answer.code, commands) == (3, [])
+        assert (answer.code, commands) == (4, [])
         assert "same_shard.host is true" in answer.text
 
     def test_awareness_of_three_attributes_is_met(self, public):

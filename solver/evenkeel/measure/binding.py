@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -104,6 +104,38 @@ def partition_scope(cluster: Cluster) -> Scope:
         lambda: _of_partitions(cluster),
         *read_from(cluster),
     )
+
+
+def scope_without_forbidden(cluster: Cluster, most: int) -> Scope:
+    """Return the same with nodes closed to the partitions forbidden there, each set a class.
+
+    The scope itself where that is more than ``most`` classes.
+    """
+    scope, forbidden = partition_scope(cluster), cluster.forbidden
+    if not len(forbidden):
+        return scope
+    return memoize(scope, f"without forbidden {most}", lambda: _narrowed(scope, forbidden, most),
+                   forbidden)  # fmt: skip
+
+
+def _narrowed(scope: Scope, forbidden: Ints32, most: int) -> Scope:
+    """Close nodes to the partitions of forbidden pairs, (F, 2)."""
+    banned: dict[int, list[int]] = {}
+    for p, n in forbidden.tolist():
+        banned.setdefault(p, []).append(n)
+    known: dict[tuple[int, ...], int] = {}
+    rule = scope.rule.copy()
+    for p, nodes in banned.items():
+        key = int(scope.rule[p]), *sorted(nodes)
+        rule[p] = known.setdefault(key, len(scope.open) + len(known))
+    if len(scope.open) + len(known) > most:
+        return scope
+    of = [*range(len(scope.open)), *(key[0] for key in known)]
+    is_open = scope.open[of]
+    for q, (_, *nodes) in enumerate(known, len(scope.open)):
+        is_open[q, nodes] = False
+    demands = tuple(scope.demands[q] for q in of)
+    return replace(scope, demands=demands, rule=rule, open=is_open)
 
 
 def group_scope(cluster: Cluster) -> Scope:

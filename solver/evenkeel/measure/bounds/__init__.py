@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.binding import partition_scope, scope_without_forbidden
 from evenkeel.measure.bounds.certificate import Certificate
 from evenkeel.measure.bounds.cost import CostBound, cost_bound
 from evenkeel.measure.bounds.even import (
@@ -63,6 +63,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import Ints64, Reals, read_only
+
+MOST_NARROWED = 64
+"""Classes up to which partitions are distinguished by the nodes that are forbidden to them."""
 
 MOST_RAISED = 2.0**60
 """Factor by which targets are raised at most, so that all of them can be met together."""
@@ -322,7 +325,8 @@ class _Levels(NamedTuple):
 
 def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     """Prove how level the cluster can be, and what nodes may carry and lead for the goals."""
-    wanted, nodes, scope = wanted_load(cluster), cluster.nodes, partition_scope(cluster)
+    wanted, nodes = wanted_load(cluster), cluster.nodes
+    scope = scope_without_forbidden(cluster, MOST_NARROWED)
     parts = parts_of(placed, scope)
     names, proven = zip(*level_terms(placed, scope, wanted, parts), strict=True)
     terms = np.stack(proven)
