@@ -10,6 +10,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
-from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition
+from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.kafka.tables import RESOURCES
 
@@ -27,7 +28,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "leader": ("leader", "leaderid"),
     "replicas": ("replicas", "replicanodes", "nodes"),
     "isr": ("isr", "isrs", "isrnodes", "insyncreplicas"),
-    "broker": ("id", "nodeid", "brokerid", "broker"),
+    "holder": ("brokerid", "broker", "nodeid"),
+    "broker": ("brokerid", "broker", "nodeid", "id"),
+    "within": ("partitions",),
+    "beside": ("topics",),
     "leads": ("leader", "isleader"),
     "in sync": ("insync", "insyncs", "isinsync"),
 }
@@ -50,7 +54,7 @@ OBJECTS = re.compile(
 """Replicas in sync, or partitions as Redpanda and ZooKeeper have them."""
 
 HEADER = re.compile(
-    rb"(?:^|(?<=\n))(?=[^:{}\n]*\bpartition\b|[\s|]*ID\b)(?=[^:{}\n]*\bleader\b)"
+    rb"(?:^|(?<=\n))(?=[^:{}\n]*\bpartition\b|[ \t|]*ID\b)(?=[^:{}\n]*\bleader\b)"
     rb"[^:{}\n]*\breplicas\b[^:{}\n]*(?:\n|$)",
     re.IGNORECASE,
 )
@@ -58,7 +62,7 @@ HEADER = re.compile(
 
 NAMED = re.compile(
     r"^\s*(?:Name|Topic):?\s+(\S+)(?:\s+PartitionCount\b.*)?\s*$|"
-    r"\b(?:topics? describe|describe topic) (\S+)|"
+    r"\b(?:topics? describe|describe topic) ([\w.][\w.-]*)(?=\s*$|\s+-)|"
     r"\bPartitions (?:for|of) topic (\S+?):?\s*$|/brokers/topics/([^/\s]+)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -70,6 +74,9 @@ LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")
 NO_TOPIC = (
     "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
 )
+MISFIT = "does not fit the titles: it lacks a cell, or is on two lines, or has numbers of replicas"
+NONE = ("", "-", "none", "n/a", "<none>", "null")
+"""Cells that name no leader."""
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
 ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
 
@@ -92,7 +99,7 @@ def is_metadata(head: bytes) -> bool:
     >>> is_metadata(b'{"topic": "orders", "partitions": [{"id": 0, "replicas": [1], "isr": [1]}]}')
     True
     """
-    text = head.decode("utf-8", "replace")
+    text = _text(head)
     if OBJECTS.match(head) or (
         TOPIC.search(text) and (BROKER.search(text) or PARTITION.search(text))
     ):
@@ -103,13 +110,11 @@ def is_metadata(head: bytes) -> bool:
 
 def lines_of_metadata(findings: Findings, document: Document) -> list[Line]:
     """Return the partitions, and read the brokers that are up."""
-    if OBJECTS.match(document.data[:HEAD]):
-        rows = _rows_of_json(findings, document)
-    elif HEADER.search(document.data[:HEAD]):
-        rows = _rows_of_tables(findings, document)
-    else:
-        rows = _rows_of_sentences(findings, document)
-    return _lines(findings, rows)
+    head = document.data[:HEAD]
+    rows = [_rows_of_json(findings, document)] if OBJECTS.match(head) else []
+    rows += [_rows_of_tables(findings, document)] if HEADER.search(head) else []
+    rows += [_rows_of_sentences(findings, document)] if TOPIC.search(_text(head)) else []
+    return _lines(findings, document, chain(*rows))
 
 
 def _rows_of_sentences(findings: Findings, document: Document) -> Iterator[Row]:
@@ -132,7 +137,7 @@ def _rows_of_sentences(findings: Findings, document: Document) -> Iterator[Row]:
             yield Row(at, number, topic, int(found[1]), replicas, isr, int(found[2]))
 
 
-def _lines(findings: Findings, rows: Iterable[Row]) -> list[Line]:
+def _lines(findings: Findings, document: Document, rows: Iterable[Row]) -> list[Line]:
     """Return rows as lines; the most replicas of a topic count as its replication factor."""
     lines: list[Line] = []
     widths: dict[str, int] = {}
@@ -153,6 +158,8 @@ def _lines(findings: Findings, rows: Iterable[Row]) -> list[Line]:
             held = _replicas(findings, row.at, leads, replicas, in_sync)
             lines.append((row.line, TopicPartition(row.topic, row.number), held))
             widths[row.topic] = max(widths.get(row.topic, 0), len(replicas))
+    if not (lines or findings.answers or findings.faults):
+        findings.faults.add(document.name, document.data[:40], "lists no topic")
     findings.factor = widths | findings.factor
     return lines
 
@@ -161,38 +168,56 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
     """Yield the rows of tables, whose topic is a cell or in a line above."""
     topic, between = "", ""
     titles: list[str] = []
-    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
+    ended = False  # by a blank line, behind which something else may stand
+    for line_number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         if HEADER.match(line.encode()):
             between = next((mark for mark in "|\t;," if mark in line), "")
-            titles = [_letters(title) for title in _cells(line, between)]
+            titles, ended = [_letters(title) for title in _cells(line, between)], False
             for title in {*titles} & {*RESOURCES}:
                 findings.notes.add(UNREAD, title)
-        elif len(cells := _cells(line, between)) == len(titles) > 1:
-            row = dict(zip(titles, cells, strict=True))
-            if not _value(row, "partition").isdecimal():
-                continue  # titles of two lines
-            replicas, isr = _listed(_value(row, "replicas")), _listed(_value(row, "isr"))
-            own, of = _value(row, "topic") or topic, int(_value(row, "partition"))
-            leader = _value(row, "leader")
-            leads = leader if ":" in leader else int(leader) if leader.isdecimal() else -1
-            yield Row(f"{document.name}:{number}", number, own, of, replicas, isr, leads)
-        elif named := NAMED.search(line):
-            topic = next(filter(None, named.groups()))
+            continue
+        ended = ended or not line.strip()
+        cells = _cells(line, between) if titles else []
+        titles = titles if len(cells) == len(titles) or not ended else []
+        row = dict(zip(titles, cells, strict=False)) if len(cells) > 1 else {}
+        of, listed = _value(row, "partition") or "", _value(row, "replicas") or ""
+        lies = line if between and titles else listed
+        if whole(of) is None and not (row and re.search(r"\d", lies)):
+            if named := NAMED.search(line):
+                topic, titles = next(filter(None, named.groups())), []
+            continue  # titles of two lines, borders, and what stands between tables
+        at = f"{document.name}:{line_number}"
+        topic = _value(row, "topic") or topic
+        replicas, isr = _listed(listed), _listed(_value(row, "isr"))
+        leader = _value(row, "leader") or ""
+        number = re.match(r"-?\d+\b(?!:)", leader)
+        leads = int(number[0][:11]) if number else -1 if leader.lower() in NONE else leader
+        counts = isinstance(replicas, list) and leads in range(MOST) and leads not in replicas
+        if len(cells) != len(titles) or whole(of) is None or (counts and len(replicas) == 1):
+            findings.faults.add(at, quoted(line.strip()), MISFIT)
+            continue
+        yield Row(at, line_number, topic, whole(of), replicas, isr, leads)
 
 
 def _cells(line: str, between: str) -> list[str]:
     """Return the cells of a line, which a mark parts, or two blanks or more."""
     if between in (",", ";"):
         return next(csv.reader([line.strip()], delimiter=between), [])
-    plain = line.strip().strip("|").strip()
+    plain = line.strip()
+    if between == "|":
+        plain = plain.removeprefix("|").removesuffix("|").strip()
     return re.split(rf"\s*{re.escape(between)}\s*" if between else r"\s{2,}", plain)
 
 
-def _listed(cell: str | None) -> Any:
-    """Return the brokers in a cell; what has anything else as it is."""
-    if cell is None or not (found := LISTED.fullmatch(cell.strip())):
+def _listed(cell: Any) -> Any:
+    """Return the brokers in a text; what has anything else as it is."""
+    if not isinstance(cell, str) or not (found := LISTED.fullmatch(cell.strip())):
         return cell
-    return [int(one) for one in re.findall(r"\d+", found[1])]
+    return [whole(one) for one in re.findall(r"\d+", found[1])]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _rows_of_json(findings: Findings, document: Document) -> Iterator[Row]:
@@ -204,21 +229,27 @@ def _rows_of_json(findings: Findings, document: Document) -> Iterator[Row]:
             note_syntax(findings.faults, part, error)
             return
         _read_brokers(findings, document, given)
-        named = NAMED.findall(part.before.decode("utf-8", "replace"))
+        named = NAMED.findall(_text(part.before))
         topic = next(filter(None, named[-1])) if named else ""
         apart: dict[tuple[str, Any], Row] = {}
         for row in _found(given, f"{document.name}: ", topic, ""):
-            if isinstance(row.replicas, dict):
+            if isinstance(row.replicas, dict) and _is_id(row.number):
                 apart.setdefault(row[2:4], row._replace(replicas=[])).replicas.append(row.replicas)
             else:
                 yield row
         for row in apart.values():
             yield _row(row.at, row.topic, row.number, row.replicas, {})
+        if isinstance(given, dict):
+            changes = [given.get(f"{key}_replicas") or {} for key in ("adding", "removing")]
+            for number in {*changes[0], *changes[1]}:
+                joins, leaves = (tuple(change.get(number, ())) for change in changes)
+                findings.reassigned.setdefault(f"{topic}-{number}", (joins, leaves))
 
 
 def _read_brokers(findings: Findings, document: Document, given: Any) -> None:
     """Read the brokers of an answer, which are up, and their racks."""
-    for i, one in enumerate(given.get("brokers") or () if isinstance(given, dict) else ()):
+    listed = given.get("brokers") if isinstance(given, dict) else None
+    for i, one in enumerate(listed if isinstance(listed, list) else ()):
         broker = _broker(one)
         if _is_id(broker):
             at = f"{document.name}: brokers[{i}]"
@@ -236,12 +267,14 @@ def _found(given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
         for i, one in enumerate(given):
             yield from _found(one, f"{at}[{i}]", topic, key)
     elif isinstance(given, dict):
-        name, number, replicas = (_value(given, one) for one in ("topic", "partition", "replicas"))
+        name, number = _value(given, "topic"), _value(given, "partition")
+        replicas = _listed(_value(given, "replicas"))
         topic = name if isinstance(name, str) else topic
-        number = int(key) if number is None and key.isdecimal() else number
-        if isinstance(replicas, list) and number is not None:
+        number = whole(key) if number is None else number
+        holds = any(isinstance(_value(given, one), list | dict) for one in ("within", "beside"))
+        if isinstance(replicas, list) and number is not None and not holds:
             yield _row(at, topic, number, replicas, given)
-        elif number is not None and _value(given, "broker") not in (None, number):
+        elif number is not None and _value(given, "holder") is not None and not holds:
             yield Row(at, 0, topic, number, given, None, None)
         elif key == "partitions" and not all(map(str.isdecimal, given)):
             yield Row(at, 0, topic, number, None, None, None)
@@ -249,12 +282,12 @@ def _found(given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
             for inside, one in given.items():
                 there = f"{at}{'' if at.endswith(' ') else '.'}{inside}"
                 of = topic or ("" if key == "partitions" else key)
-                if not inside.isdecimal():
+                if whole(inside) is None:
                     yield from _found(one, there, topic, inside if inside != "brokers" else "")
-                elif isinstance(one, list):
-                    yield Row(there, 0, of, int(inside), one, None, None)
-                else:
+                elif isinstance(one, dict):
                     yield from _found(one, there, of, inside)
+                elif key == "partitions":
+                    yield Row(there, 0, of, whole(inside), one, None, None)
 
 
 def _row(at: str, topic: str, number: Any, replicas: list[Any], given: Mapping[str, Any]) -> Row:

@@ -28,11 +28,17 @@ PEERS = re.compile(
 )
 """The tables of streams, and of peers of JetStream, from their titles on."""
 
-INFORMATION = re.compile(r"^Information for (?:Stream|Key-Value Store Bucket) (\S+)", re.MULTILINE)
+INFORMATION = re.compile(
+    r"^Information for (Stream|Key-Value Store Bucket|Object Store Bucket|Consumer) (\S+)",
+    re.MULTILINE,
+)
+PREFIX = {"Stream": "", "Key-Value Store Bucket": "KV_", "Object Store Bucket": "OBJ_"}
+CLUSTER = re.compile(r"^[ \t]*Cluster Information:[ \t]*\n((?:[ \t]*\n|[ \t]+\S[^\n]*\n?)*)", re.M)
 FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z ]*?):[ \t]+(\S.*)$", re.MULTILINE)
-"""The beginning of a description, and a line of it."""
+"""The beginning of a description, the streams by their kind, its part on peers, and a line."""
 
 
+YES, NO = {"true", "yes"}, {"false", "no"}
 CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": True}
 """The states of peers."""
 
@@ -62,13 +68,13 @@ def _of_reports(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
             marks = [one.strip() for one in listed.split(",") if one.strip()]
             if not marks:
                 continue  # a stream of one replica, whose server old releases do not print
-            leader = next((one[:-1] for one in marks if one.endswith("*")), "")
+            leader = next((one.strip("*!") for one in marks if "*" in one), "")
             followers = {
                 name.rstrip("!"): CURRENT
                 if not name.endswith("!")
                 else (OUTDATED if named & {name[:-1], f"{name[:-1]}*"} else OFFLINE)
                 for name in marks
-                if not name.endswith("*")
+                if "*" not in name
             }
             yield _stream(
                 name, len(marks), storage, read_bytes(faults, "", held), leader, followers
@@ -78,9 +84,12 @@ def _of_reports(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
 def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
     """Yield the streams that are described."""
     parts = INFORMATION.split(text)
-    for name, lines in zip(parts[1::2], parts[2::2], strict=True):
-        fields = FIELD.findall(lines)
-        of = dict(reversed(fields))
+    for kind, name, lines in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        group = CLUSTER.search(lines)
+        if kind not in PREFIX or group is None:
+            continue
+        fields = FIELD.findall(group[1])
+        of = dict(FIELD.findall(lines.replace(group[0], ""))) | dict(reversed(fields))
         followers = {
             peer.split(",")[0].strip(): OFFLINE
             if "OFFLINE" in peer
@@ -90,11 +99,13 @@ def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
         }
         leader = of.get("Leader", "").split()
         if leader or followers:
-            held = read_bytes(faults, "", of.get("Bytes", "0"))
+            held = read_bytes(faults, "", of.get("Bytes", "0 B"))
             count = int(of["Replicas"]) if of.get("Replicas", "").isdecimal() else 0
             own = leader[0] if leader and leader[0] != "none" else ""
             storage = of.get("Storage") or of.get("Retention") or "File"
-            yield _stream(name, count or len(followers) + 1, storage, held, own, followers)
+            yield _stream(
+                PREFIX[kind] + name, count or len(followers) + 1, storage, held, own, followers
+            )
 
 
 def _of_peers(table: Table) -> dict[str, Any]:
@@ -102,7 +113,7 @@ def _of_peers(table: Table) -> dict[str, Any]:
     leads, current, online = (table.cells(name) for name in ("leader", "current", "online"))
     names = "name" if "name" in table.columns else "connection name"
     peers = {
-        name: {"name": name, "current": now == "true", "offline": up == "false"}
+        name: {"name": name, "current": now in YES, "offline": up in NO}
         for name, now, up in zip(table.cells(names), current, online, strict=True)
     }
     leader = next((n for n, led in zip(peers, leads, strict=True) if led == "yes"), "")

@@ -9,6 +9,7 @@ each above its lines. ``quorum_status`` prints a row for each member of one queu
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -23,9 +24,6 @@ TITLES = re.compile(
 )
 """The titles of a table with the members of queues."""
 
-COMMAND = re.compile(rb"\blist_queues\b((?:[ \t]+[a-z_]+)+)[^\n]*$", re.MULTILINE)
-"""A command with the columns that it lists."""
-
 ROW = re.compile(rb"^[ \t]*\S+[ \t]+(?:quorum|stream)[ \t]+\S+@\S+[ \t]+\[[^\]\n]*\]", re.MULTILINE)
 COLUMNS = b"name type leader members"
 """A row without titles, and the columns that are usual."""
@@ -34,14 +32,19 @@ CELL = re.compile(rb"\[[^\]\n]*\]|\S+")
 MARKS = (b"\t", b"|", "│".encode(), b'",')
 """What parts cells, where blanks do not."""
 
-BANNER = re.compile(
-    rb"^Listing queues for vhost (\S+) \.\.\.[ \t]*$|--vhost[ =](\S+)", re.MULTILINE
+LISTING = re.compile(
+    rb"^(?:Listing queues for vhost (\S+) \.\.\.[ \t]*|"
+    rb"[^\n]*\blist_queues\b(?=(?:[^\n]*?[ \t](?:-p|--vhost)[ =](\S+))?)"
+    rb"((?:[ \t]+[a-z_]+)*)[^\n]*)$",
+    re.MULTILINE,
 )
+"""The banner or command above a listing, with its virtual host and its columns."""
+
 END = re.compile(
-    rb"\n[ \t]*(?:\n|\.\.\.done|[^\n]*[#$>] ?(?:sudo )?rabbitmq|[^\n]*Listing queues for vhost )|"
-    rb"\n[^\n]*[#$>%][ \t]*(?=\n|\Z)"
+    rb"\n[ \t]*(?:\n(?![^\n]*@)|\.\.\.done|[^\n]*[#$>] ?(?:sudo )?rabbitmq(?:ctl|admin|-\w+)\b)|"
+    rb"\n[^\n\t|]*[#$>%][ \t]*(?=\n|\Z)"
 )
-"""What ends a table."""
+"""What ends a table: a blank line, unless a queue follows, a command, or a prompt."""
 
 STATUS = re.compile(rb"Status of quorum queue (\S+) on node \S+ \.\.\.[^\n]*\n")
 NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"}
@@ -65,7 +68,8 @@ def in_json(document: Document) -> tuple[Document, ...]:
     """Return the answers in a text for people as JSON; any other document as it is."""
     if document.is_json and not ERLANG.match(document.data):
         return (document,)
-    data, head = document.data, document.data[:HEAD]
+    data = document.data.replace(b"\r\n", b"\n")
+    head = data[:HEAD]
     faults = FaultList()
     answers: list[Any] = []
     if CLUSTER.search(head):
@@ -76,7 +80,7 @@ def in_json(document: Document) -> tuple[Document, ...]:
         answers.append([*_rows_of_status(faults, data)])
     if TITLES.search(head) or ROW.search(head):
         answers.append([*_rows_of_tables(faults, data)])
-    zones = ZONE.findall(data)
+    zones = ZONE.findall(data) if ZONE.match(head.lstrip()) else []
     if zones and not ZONE.sub(b"", data).strip():
         answers.append({node.decode(): zone.decode() for node, zone in zones})
     if faults or not all(answers):
@@ -87,7 +91,7 @@ def in_json(document: Document) -> tuple[Document, ...]:
 
 def _status_of_cluster(data: bytes) -> dict[str, Any]:
     """Return the status of a cluster; empty where no node runs."""
-    text = data[CLUSTER.search(data).end() :].decode("utf-8", "replace")  # type: ignore[union-attr]
+    text = CLUSTER.split(data)[-1].decode("utf-8", "replace")  # the last that a session has
     if terms := dict(TERM.findall(text)):
         lists = {name: ATOM.findall(listed) for name, listed in terms.items()}
         return {"disk_nodes": lists.get("disc", []), "ram_nodes": lists.get("ram", []), **lists}
@@ -98,36 +102,45 @@ def _status_of_cluster(data: bytes) -> dict[str, Any]:
         for kind in ("disk", "ram", "running")
     }
     states = re.findall(r"^Node: (\S+), status: (.*)$", text, re.MULTILINE)
-    apart = re.findall(r"^Node (\S+) cannot communicate with (\S+)$", text, re.MULTILINE)
+    apart = [
+        (node, re.split(r"[,\s]+", others.strip()))
+        for node, others in re.findall(r"^Node (\S+) cannot communicate with (.+)$", text, re.M)
+    ]
     alarms = re.findall(r"\balarm on node (\S+)", text)
     others = {"maintenance_status": dict(states), "partitions": dict(apart)}
     return {**nodes, **others, "alarms": [{"node": name} for name in alarms]}
 
 
 def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the queues of all tables, with the virtual host that their banner names."""
-    starts = [one.start() for one in TITLES.finditer(data)]
-    if not starts and (row := ROW.search(data)):
-        asked = [one for one in COMMAND.findall(data) if b"members" in one]
-        head = (asked[-1] if asked else COLUMNS).strip() + b"\n"
-        data = data[: row.start()] + head + data[row.start() :]
-        starts = [row.start()]
-    for start in starts:
-        end = END.search(data, start)
-        table = data[start : end.start() if end else len(data)]
-        if not any(mark in table for mark in MARKS):
-            lines = [CELL.findall(line) for line in table.split(b"\n")]
-            # queues without members, which are classic, have empty cells that blanks do not show
-            gaps = ([b""] * (len(lines[0]) - len(cells)) for cells in lines)
-            whole = (cells[:2] + gap + cells[2:] for cells, gap in zip(lines, gaps, strict=True))
-            table = b"\n".join(map(b"\t".join, whole))
-        named = [*BANNER.finditer(data, 0, start)]
-        host = {"vhost": (named[-1][1] or named[-1][2]).decode()} if named else {}
-        read = read_table(faults, Document("", table))
-        for cells in zip(*read.columns.values(), strict=True):
-            yield host | {
-                name: _value(cell) for name, cell in zip(read.columns, cells, strict=True)
-            }
+    """Yield the queues of all tables, with the virtual host that their banner or command names."""
+    begins = [0, *(one.start() for one in LISTING.finditer(data)), len(data)]
+    columns = COLUMNS
+    for begin, end in pairwise(begins):
+        part = data[begin:end]
+        if listing := LISTING.match(part):
+            asked = listing[3] or b""
+            columns = asked.strip() if b"members" in asked else columns
+        host = (listing[1] or listing[2] if listing else None) or b""
+        starts = [one.start() for one in TITLES.finditer(part)]
+        if not starts and (row := ROW.search(part)):
+            starts = [row.start()]
+            part = part[: row.start()] + columns + b"\n" + part[row.start() :]
+        for start in starts:
+            stop = END.search(part, start)
+            table = part[start : stop.start() if stop else len(part)]
+            if not any(mark in table for mark in MARKS):
+                lines = [CELL.findall(line) for line in table.split(b"\n")]
+                # classic queues have no members: empty cells, which blanks do not show
+                gaps = ([b""] * (len(lines[0]) - len(cells)) for cells in lines)
+                whole = (
+                    cells[:2] + gap + cells[2:] for cells, gap in zip(lines, gaps, strict=True)
+                )
+                table = b"\n".join(b"\t".join(cells) for cells in whole if any(cells))
+            read = read_table(faults, Document("", table))
+            of = {"vhost": host.decode("utf-8", "replace")} if host else {}
+            for cells in zip(*read.columns.values(), strict=True):
+                named = zip(read.columns, cells, strict=True)
+                yield of | {name: _value(name, cell) for name, cell in named}
 
 
 def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
@@ -151,16 +164,17 @@ def _rows_of_terms(data: bytes) -> Iterator[dict[str, Any]]:
     """Yield the queues of which Erlang's terms are printed."""
     for row in re.split(rb"\]\s*,\s*\[(?=\{name,)", data):
         yield {
-            name.decode(): _value((text or atom or plain or listed).replace(b"'", b"").decode())
+            name.decode(): _value(
+                name.decode(),
+                (text or atom or plain or listed.replace(b"'", b"")).decode("utf-8", "replace"),
+            )
             for name, text, atom, listed, plain in PAIR.findall(row)
         }
 
 
-def _value(cell: str) -> Any:
-    """Return a cell as a number, a list, or a text."""
+def _value(column: str, cell: str) -> Any:
+    """Return a cell of a column: a list of nodes, a number of messages, or a text."""
     cell = cell.strip()
-    if cell.startswith("[") and cell.endswith("]"):
-        return [one for one in re.split(r"[,\s]+", cell[1:-1]) if one]
-    if re.search(r"\S+@\S+[,\s]+\S+@", cell):
-        return [one for one in re.split(r"[,\s]+", cell) if one]
-    return int(cell) if cell.isdecimal() else cell
+    if column in ("members", "online") and cell:
+        return [one for one in re.split(r"[,\s]+", cell.strip("[]")) if one]
+    return int(cell) if column.startswith("message") and cell.isdecimal() else cell

@@ -36,9 +36,9 @@ def as_rows(document: Document) -> tuple[Document, ...]:
         msgspec.DecodeError,
         UnicodeDecodeError,
         AttributeError,
+        LookupError,
         TypeError,
         ValueError,
-        KeyError,
     ):
         return (document,)
     return tuple(replace(document, data=msgspec.json.encode(rows)) for rows in tables)
@@ -51,9 +51,13 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     if given.keys() <= TABLES:
         return [list(rows) for rows in given.values()]
     if TITLES & given.keys():
-        index = next(iter(given.values()))
+        index = next(iter(given.values())).keys()
+        if any(column.keys() != index for column in given.values()):
+            raise ValueError("columns of unlike rows")
         return [[{title: column[i] for title, column in given.items()} for i in index]]
     titles = {title for row in given.values() for title in row}
+    if {"partition", "index", "name", "id"} & titles:
+        return [list(given.values())]
     of = "partition" if titles & {"node", "nodes"} else "node"
     if of == "node" and not any(title.startswith("cap_") for title in titles):
         raise KeyError("rows of something else")

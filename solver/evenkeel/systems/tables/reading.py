@@ -37,7 +37,7 @@ Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 
 NODE = ("node", "id", "name")
 LISTED = {"node", "nodes"}
-SEVERAL = re.compile(r"^[\[{(]|[,;]")
+SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
 """Columns of replicas that name the node, or several, and how a cell of several looks."""
 
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
@@ -197,7 +197,8 @@ def _named_once(table: Table) -> Table:
 def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
     """Return a table with a row for each node of a cell that lists several, the first leading."""
     listed = [
-        [part.strip(" '\"") for part in re.split(r"[,;]", cell.strip("[]{}()"))]
+        [*filter(None, (part.strip(" '\"") for part in re.split(r"[,;]", cell.strip("[]{}()"))))]
+        or [""]
         if cell not in nodes and SEVERAL.search(cell)
         else [cell]
         for cell in table.columns["node"]
