@@ -619,6 +619,14 @@ class TestRolesByCatNodes:
         answer, commands = ordered(case, *words, files=("shards.txt",))
         assert answer.code == 0 and targets(commands) == {"data-3"} and len(commands) == 2
 
+    def test_answers_that_were_appended_have_their_headers(self, public):
+        case = public(self.CASE)
+        text = case.path("nodes.txt").read_text()
+        header = "ip heap.percent ram.percent cpu load_1m load_5m load_15m node.role master name"
+        more = f"# and another\n{header}\n192.168.113.105 1 2 3 0 0 0 d - data-3\n"
+        both = (text + more).encode()
+        assert len(ek.read(case.path("shards.txt"), both).nodes) == 3
+
     def test_remarks_are_no_part_of_names(self, public):
         case = public(self.CASE)
         cluster = ek.read(case.path("shards.txt"), case.path("posted.txt"))

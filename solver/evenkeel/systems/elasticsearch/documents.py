@@ -193,7 +193,9 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         faults.add(f"{document.name}:{filled[0][0]}", quoted(filled[0][1][:80]), message)
         return Rows([], [])
     if headed:
-        (number, header), *filled = filled
+        (number, header), *rest = filled
+        # answers that were appended have their headers, and comments above them
+        filled = [one for one in rest if one[1].split() != header.split() and one[1][0] != "#"]
         if missing := _missing(kind, titles):
             faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
             return Rows([], [])
@@ -217,7 +219,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
             continue
         wrong += 1
         if wrong <= LISTED_FAULTS:
-            message = f"is no row of _cat/{kind}: ask for it with ?v, or with ?format=json"
+            of = "nodes" if kind == "roles" else kind
+            message = f"is no row of _cat/{of}: ask for it with ?v, or with ?format=json"
             if line.strip() in CUT:
                 message = "stands for rows that were left out: ask for all of them"
             elif headed and len(cells := line.split()) < len(titles):
