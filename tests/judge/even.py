@@ -17,8 +17,10 @@ from functools import cache
 from math import ceil, floor, inf
 from typing import NamedTuple
 
+import numpy as np
+
 import evenkeel as ek
-from tests.judge.world import NODE, REQUIREMENTS, Bound, Standing, World
+from tests.judge.world import COUNTS, NODE, REQUIREMENTS, Bound, Standing, World
 
 MOST_NODES = 8
 NEARLY = 1e-9
@@ -74,6 +76,30 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     for n, led in counts.items():
         if led > most[n] + NEARLY:
             yield f"node {n} leads {led:g}, {most[n]:g} are allowed"
+
+
+def targets_without_room(world: World, result: ek.Result) -> Iterator[tuple[str, float, float]]:
+    """Yield sets of nodes into which more is forced than their targets allow, and both.
+
+    No placement meets such goals, of which a result says no more than that they are missed.
+    """
+    usable = _usable(world)
+    level = world.case.goals.get("level", 0.05)
+    asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]
+    alike = [d for d in range(world.dimensions) if asked[d] is not None and world.unit(d) > 0.0]
+    ruled = any((COUNTS | REQUIREMENTS).keys() & rule.keys() for rule in world.rules)
+    plain = all(world.may_receive[n] for n in usable) and result.audit.ok and ruled
+    if len(usable) > MOST_NODES or len(alike) != 1 or not plain:
+        return
+    d = alike[0]
+    own = {n: world.capacity[n][d] / world.unit(d) * (1.0 + NEARLY) // 1.0 for n in usable}
+    forced = _replicas_forced(world, own)
+    target = np.floor(result.bounds.target[:, d] / world.unit(d) * (1.0 + NEARLY))
+    for size in range(1, len(usable) + 1):
+        for some in itertools.combinations(usable, size):
+            count, most = forced(frozenset(some)), float(sum(target[n] for n in some))
+            if most < min(count, sum(own[n] for n in some)):
+                yield world.names[d] + " of nodes " + ", ".join(map(str, some)), count, most
 
 
 def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
@@ -369,7 +395,22 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
     }  # fmt: skip
     led = world.has_leaders and not any(world.may_lead[n] for n in held)
     places = _within_spread(world, world.bounds[rule], held)
-    return max(world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0)
+    return max(
+        world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0, _asked(world, p, outside)
+    )
+
+
+def _asked(world: World, p: int, outside: list[int]) -> float:
+    """Count the replicas that terms ask for on nodes of which none is among some."""
+    asked = [0]
+    for rule in (world.rules[q] for q in world.rules_of(p) if q >= 0):
+        for kind, voters in (COUNTS | REQUIREMENTS).items():
+            of = world.voters[p] if voters else world.wanted[p]
+            for text in rule.get(kind, ()):
+                there = world.mask(text)
+                if any(there) and not any(there[n] for n in outside):
+                    asked.append(min(of, rule[kind][text] if kind in COUNTS else of))
+    return float(max(asked))
 
 
 def _group_places(world: World, g: int, outside: list[int]) -> float:

@@ -34,7 +34,13 @@ from tests.judge.broken import (
     wishes,
 )  # fmt: skip
 from tests.judge.disks import Lying
-from tests.judge.even import groups_met, leads_without_room, too_empty, too_full
+from tests.judge.even import (
+    groups_met,
+    leads_without_room,
+    targets_without_room,
+    too_empty,
+    too_full,
+)
 from tests.judge.world import COUNTS, Standing, World
 
 AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})
@@ -381,6 +387,10 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     yield from _false_status(result, hard, reached, bool(world.case.limits))
     if hard == 0:
         yield from (Finding("goals met too full", told) for told in too_full(world, after, result))
+    yield from (
+        Finding("targets without room", f"{count:g} of {where} are forced, {most:g} allowed")
+        for where, count, most in targets_without_room(world, result)
+    )
     yield from (
         Finding("leader targets without room", text) for text in leads_without_room(world, result)
     )

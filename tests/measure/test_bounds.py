@@ -236,6 +236,36 @@ def test_each_term_can_be_the_binding_one():
     assert term(capacity=ten, load=[[1.0]] * 6, **led) == ("leaders", 0.6)
     keeps = {"accepts": [False, True, True]}  # and may be as full as it is
     assert term(capacity=ten, load=[[1.0]] * 6, **led, **keeps) != ("leaders", 0.6)
+    one = {"tags": {"ssd": [True, False, False]}, "rules": [Rule(place={"+ssd": 1})], "replicas": 2}
+    assert term(capacity=ten, load=[[1.0]] * 6, **one) == ("place", 0.6)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(place={"region=b": 1}),
+        Rule(voters_place={"region=b": 1}),
+        Rule(place={"region=b": 1, "region=a": 1}, voters_require=["region=a"]),
+        Rule(spread={"region": (2, "soft")}),
+        Rule(place={"region=b": 1}, spread={"region": (2, "soft")}),
+    ],
+)
+def test_the_only_node_of_a_region_has_a_replica_of_each_and_the_others_are_level(rule):
+    rows = [[p % 8, (p + 1) % 8, (p + 3) % 8, 8] for p in range(8)]
+    rows += [[0, 1, 2, 8]] * 4
+    if rule.voters_place:
+        rows = [[row[3], *row[:3]] for row in rows]
+    cluster = Cluster.from_arrays(
+        capacity=[[100.0]] * 9, load=[[1.0]] * 12, placement=rows, voters=3,
+        domains={"region": [*"aaaaaaaab"]}, rules=[rule],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == [5.0] * 8 + [12.0]
+    result = ek.solve(cluster, goals=Goals(level=0.0))
+    assert result.goals_reached
+    assert (
+        np.bincount(result.placement.node, minlength=9).max(initial=0, where=[True] * 8 + [False])
+        == 5
+    )
 
 
 def test_who_may_lead_lacks_room_for_all_leaders():

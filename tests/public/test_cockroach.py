@@ -264,7 +264,7 @@ def test_without_zones_as_many_replicas_are_wanted_as_there_are(public):
     assert "no zone configurations" in answer.text
     assert "surplus" not in answer.text
     assert read("no-zone-configurations").partitions.replicas.tolist() == [5] * 5 + [3] * 5
-    assert case.run("plan", "ranges.csv", "nodes.csv", "--drain", "2", "-o", "move").code == 3
+    assert case.run("plan", "ranges.csv", "nodes.csv", "--drain", "2", "-o", "move").code == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -712,6 +712,18 @@ def test_rows_that_were_left_out_are_noted(public):
     answer = case.run("check", "cut.txt")
     assert re.search(r"left out at \S*cut.txt:4, \S*cut.txt:6: they are not", answer.text)
     assert [*ek.read(case.path("cut.txt")).partitions.names] == ["44", "52"]
+
+
+def test_the_only_node_of_a_region_is_as_full_as_constraints_make_it(public):
+    case = public("cockroach/region-of-one-node")
+    answer = case.run("solve", "session.txt", "-o", "plan.sql")
+    statements = case.written("plan.sql")
+    assert (answer.code, statements.count("RELOCATE VOTERS")) == (0, 7)
+    assert "TO 9;" not in statements and "FROM 9 " not in statements
+    cluster = ek.read(case.path("session.txt"))
+    placed = np.bincount(ek.solve(cluster).placement.node).tolist()
+    held = dict(zip(cluster.nodes.names, placed, strict=True))
+    assert held.pop("9") == 21 and max(held.values()) == 8
 
 
 def test_arrays_of_a_driver(public):

@@ -10,7 +10,7 @@ import evenkeel as ek
 from evenkeel.model.placement import Flag
 from tests.support.effort import mostly_long
 
-KINDS = ("min_domains", "place", "pins", "forbidden")
+KINDS = ("min_domains", "pins", "forbidden")
 SIZES = {"tiny": (6, 3), "small": (60, 8), "medium": (600, 12), "large": (3_000, 20)}
 LEVELS = (0.1, 0.2)
 
@@ -29,8 +29,6 @@ def stuck(kind, partitions, nodes, *, leader_load=None):
         given |= {"leader_load": [[leader_load]] * partitions}
     if kind == "min_domains":
         given["rules"] = [ek.Rule(min_domains={"zone": 2})]
-    elif kind == "place":
-        given["rules"] = [ek.Rule(place={"zone=a": 1})]
     elif kind == "pins":
         given["flags"] = np.where(placement == 0, Flag.PINNED, 0)
     else:  # from where it leads anyway it may go nowhere: only others trade places
@@ -64,12 +62,11 @@ def test_beside_a_node_that_stays_above_its_target_all_others_are_within_theirs(
         assert excesses(result)[0] <= came[0]
 
 
-@pytest.mark.parametrize("kind", ["min_domains", "place", "pins"])
+@pytest.mark.parametrize("kind", ["min_domains", "pins"])
 def test_the_message_says_which_rule_or_pin_is_in_the_way(kind):
     result = ek.solve(stuck(kind, 20, 3), goals=ek.Goals(level=0.2))
     taken = {
         "min_domains": "rules take at least 50.00% of the capacity of zone a in d0",
-        "place": "rules take at least 50.00% of the capacity of zone=a in d0",
         "pins": "pinned replicas take at least 50.00% of the capacity of n0 in d0",
     }
     assert result.status == "missed"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel.measure.binding import NONE, Scope, group_scope, partition_scope
+from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
@@ -116,7 +116,9 @@ def forced_parts(
     Where some nodes accept nothing, looked at are sets with these and sets without: then all that
     they hold stays.
     """
-    yield from _parts(placed, scope, Classes.of(placed, scope), usable, capacity)
+    classes = Classes.of(placed, scope)
+    yield from _parts(placed, scope, classes, usable, capacity)
+    yield from _terms(placed, scope, classes, usable)
     nodes, stays = placed.cluster.nodes, staying(placed, scope)
     keeps, before = usable & ~nodes.may_receive, usable
     if not keeps.any():
@@ -313,9 +315,14 @@ def _limits(
             continue
         domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         bound, places = _places(scope, classes, binding.amount, domain, usable)
-        if not hard:  # it yields where it cannot hold
-            bound &= places.sum(1) >= classes.wanted
         wanted = classes.wanted * bound
+        if not hard:  # it yields where nodes and terms cannot keep it
+            places = np.minimum(places, _on_nodes(scope, classes, domain, usable))
+            for inside, asked in zip(*_asked(placed, scope, classes, usable), strict=True):
+                there = np.unique(domain[inside])
+                if len(there) == 1 and there[0] >= 0:
+                    places[:, there[0]] = np.maximum(places[:, there[0]], asked)
+            wanted = np.minimum(wanted, places.sum(1)).astype(np.int64)
         of, on = classes.kept_of, domain[classes.kept_on]
         if len(of) and binding.tier != NODE_TIER:
             counted = bound[of] & (on >= 0)
@@ -363,6 +370,66 @@ def _class(
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
         yield Forced("class", inside, (forced * bound) @ weight)
+
+
+MOST_SETS = 64
+"""Sets of nodes that terms name up to which one within another counts for both."""
+
+
+def _asked(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
+) -> tuple[Flags, Reals]:
+    """Return the sets of usable nodes that terms name, (S, N), and what they ask for there, (S, Q).
+
+    A term on some nodes of a set asks for replicas in the set, too. Of several the most counts.
+    """
+    terms = [
+        (rule, term)
+        for rule, demands in enumerate(scope.demands)
+        for term in demands.terms
+        if term.voters or not term.for_all
+    ]
+    texts = {term.text: nodes_of(placed.cluster, term) & usable for _, term in terms}
+    none = np.zeros((0, len(usable)), bool)
+    sets, of = np.unique([*texts.values()] or none, axis=0, return_inverse=True)
+    number = dict(zip(texts, of.reshape(-1).tolist(), strict=True))
+    voters = np.full(len(classes.rule), np.iinfo(np.int64).max)
+    np.minimum.at(voters, classes.member, placed.cluster.partitions.voters.astype(np.int64))
+    asked = np.zeros((len(sets), len(classes.rule)))
+    for rule, term in terms:
+        bound, row = classes.rule == rule, asked[number[term.text]]
+        least = voters if term.for_all else np.minimum(term.least, voters if term.voters else 2**62)
+        row[bound] = np.maximum(row, np.minimum(least, classes.wanted))[bound]
+    if 1 < len(sets) <= MOST_SETS:
+        within = sets.astype(np.float32) @ ~sets.T == 0.0
+        asked = np.stack([asked[inner].max(0) for inner in within.T])
+    return sets, asked
+
+
+def _terms(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
+) -> Iterator[Forced]:
+    """Give the nodes that a term names what it asks for there, as far as they are places for it."""
+    weight = classes.loads(placed.lightest)
+    for inside, asked in zip(*_asked(placed, scope, classes, usable), strict=True):
+        if inside.any():
+            one = np.where(inside, 0, -1).astype(np.int32)
+            forced = np.minimum(asked, _on_nodes(scope, classes, one, usable)[:, 0])
+            yield Forced("place", inside, forced @ weight)
+
+
+def _on_nodes(scope: Scope, classes: Classes, domain: Ints32, usable: Flags) -> Reals:
+    """Return how many replicas of a partition the nodes of each domain take, (Q, domains)."""
+    nodes = np.zeros((len(scope.open), int(domain.max(initial=-1)) + 1))
+    for rule, is_open in enumerate(scope.open):
+        np.add.at(nodes[rule], domain[usable & is_open & (domain >= 0)], 1.0)
+    most = np.full(len(classes.rule), np.inf)
+    for one in scope.spreads:
+        if one.tier == NODE_TIER:
+            amount = one.amount[classes.first]
+            most = np.where(amount == NONE, most, np.minimum(most, amount))
+    held = nodes[classes.rule]
+    return np.where(held > 0.0, np.maximum(held, 1.0) * most[:, None], 0.0)
 
 
 def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Reals:

@@ -61,7 +61,7 @@ def level_terms(
     yield "whole replicas", whole_replicas(cluster, able, wanted)
     yield "largest replica", largest_replica(placed, scope, able, capacity)
     yield "pigeonhole", pigeonhole(placed, able, capacity)
-    for term in ("leaders", "spread", "class"):
+    for term in ("leaders", "spread", "class", "place"):
         level = np.zeros(len(wanted))
         for part in parts:
             if part.term == term:
