@@ -155,6 +155,10 @@ SHORT: dict[Table, Mapping[str, str]] = {
 """Columns by their aliases; those of ``_cat/nodes`` give the disks as well."""
 SHORT["roles"] = SHORT["allocation"]
 
+OF_ROLES = frozenset({"node", "node.role"})
+BESIDE_ROLES = frozenset({"ip", "master", "heap.percent", "ram.percent", "cpu", "version"})
+"""Columns of ``_cat/nodes`` that are needed, and some that are usual beside them."""
+
 
 class Rows(NamedTuple):
     """Rows of a table, and the line of each."""
@@ -238,8 +242,11 @@ def _heads(kind: Table, titles: Sequence[str]) -> bool:
     """Return whether titles are the header of a table."""
     if kind == "shards":
         return {*titles} >= KEYS and "segment" not in titles
-    disks = any(title.startswith("disk.") for title in titles)
-    return "node" in titles and (disks if kind == "allocation" else "node.role" in titles)
+    if kind == "allocation":
+        return "node" in titles and any(title.startswith("disk.") for title in titles)
+    # other tables have roles of nodes as well
+    own = {*titles} <= OF_ROLES or not {*titles}.isdisjoint(BESIDE_ROLES)
+    return {*titles} >= OF_ROLES and own
 
 
 NO_NODE = "has no column node: the nodes of shards are unknown"
