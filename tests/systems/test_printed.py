@@ -44,6 +44,10 @@ READ = {
                   "\nName: o\nPartition  Leader  Replicas\n0  1  [1 2]\n"],
         {"a-0": ("1", "2"), "o-0": ("1", "2")},
     ),
+    "a blank line between rows": (
+        "kafka", ["Name: o\nPartition  Leader  Replicas\n0  1  [1 2]\n\n1  2  [2 1]\n\nName  x\n"],
+        {"o-0": ("1", "2"), "o-1": ("2", "1")},
+    ),
     "two hosts without titles": (
         "rabbitmq", [f"Listing queues for vhost a ...\nq1 quorum rabbit@a {MEMBERS}\n"
                      f"Listing queues for vhost b ...\nq2 quorum rabbit@b {MEMBERS}\n"],

@@ -178,7 +178,8 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
             continue
         ended = ended or not line.strip()
         cells = _cells(line, between) if titles else []
-        titles = titles if len(cells) == len(titles) or not ended else []
+        if ended and line.strip() and len(cells) != len(titles):
+            titles = []
         row = dict(zip(titles, cells, strict=False)) if len(cells) > 1 else {}
         of, listed = _value(row, "partition") or "", _value(row, "replicas") or ""
         lies = line if between and titles else listed
