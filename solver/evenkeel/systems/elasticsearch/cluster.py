@@ -461,6 +461,7 @@ def _note(
         found.notes.add(
             f"watermarks: percentages of disk are of what shards may fill up to the low one, "
             f"{printable(str(mark))}, not of the whole disk"
+            + ("; of nodes above it up to the high one" if above.any() else "")
         )
     if above.any():
         full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]

@@ -142,6 +142,8 @@ def read_frames(
     names = found.replicas[0].columns.keys()
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
+        if "nodes" in names:
+            message += "; replicas.explode('nodes') makes a row of each node in a list"
         titles = [*found.replicas[0].titles.values()]
         faults.add("replicas", titles, f"{message}{_indexed(replicas)}")
     faults.raise_if_any()
