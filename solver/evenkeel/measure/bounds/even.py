@@ -118,7 +118,8 @@ def forced_parts(
     """
     classes = Classes.of(placed, scope)
     yield from _parts(placed, scope, classes, usable, capacity)
-    yield from _terms(placed, scope, classes, usable)
+    if any(demands.terms for demands in scope.demands):
+        yield from _terms(placed, scope, classes, usable)
     nodes, stays = placed.cluster.nodes, staying(placed, scope)
     keeps, before = usable & ~nodes.may_receive, usable
     if not keeps.any():
