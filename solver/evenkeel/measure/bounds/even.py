@@ -118,8 +118,7 @@ def forced_parts(
     """
     classes = Classes.of(placed, scope)
     yield from _parts(placed, scope, classes, usable, capacity)
-    if any(demands.terms for demands in scope.demands):
-        yield from _terms(placed, scope, classes, usable)
+    yield from _terms(placed, scope, classes, usable)
     nodes, stays = placed.cluster.nodes, staying(placed, scope)
     keeps, before = usable & ~nodes.may_receive, usable
     if not keeps.any():
@@ -390,9 +389,10 @@ def _asked(
         for term in demands.terms
         if term.voters or not term.for_all
     ]
+    if not terms:
+        return np.zeros((0, len(usable)), np.bool_), np.zeros((0, len(classes.rule)))
     texts = {term.text: nodes_of(placed.cluster, term) & usable for _, term in terms}
-    none = np.zeros((0, len(usable)), bool)
-    sets, of = np.unique([*texts.values()] or none, axis=0, return_inverse=True)
+    sets, of = np.unique([*texts.values()], axis=0, return_inverse=True)
     number = dict(zip(texts, of.reshape(-1).tolist(), strict=True))
     voters = np.full(len(classes.rule), np.iinfo(np.int64).max)
     np.minimum.at(voters, classes.member, placed.cluster.partitions.voters.astype(np.int64))
@@ -411,8 +411,11 @@ def _terms(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
 ) -> Iterator[Forced]:
     """Give the nodes that a term names what it asks for there, as far as they are places for it."""
+    sets, each = _asked(placed, scope, classes, usable)
+    if not sets.any():
+        return
     weight = classes.loads(placed.lightest)
-    for inside, asked in zip(*_asked(placed, scope, classes, usable), strict=True):
+    for inside, asked in zip(sets, each, strict=True):
         if inside.any():
             one = np.where(inside, 0, -1).astype(np.int32)
             forced = np.minimum(asked, _on_nodes(scope, classes, one, usable)[:, 0])
