@@ -196,17 +196,19 @@ def _named_once(table: Table) -> Table:
 
 def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
     """Return a table with a row for each node of a cell that lists several, the first leading."""
-    listed = [
-        [*filter(None, (part.strip(" '\"") for part in re.split(r"[,;]", cell.strip("[]{}()"))))]
-        or [""]
-        if cell not in nodes and SEVERAL.search(cell)
-        else [cell]
-        for cell in table.columns["node"]
-    ]
-    if all(len(own) == 1 for own in listed) and [own[0] for own in listed] == table.columns["node"]:
+    cells = table.columns["node"]
+    several = {
+        cell: [
+            *filter(None, (part.strip(" '\"") for part in re.split("[,;]", cell.strip("[]{}()"))))
+        ]
+        for cell in {*cells} - {*nodes}
+        if SEVERAL.search(cell)
+    }
+    if not several:
         return table
+    listed = [(several[cell] or [""]) if cell in several else [cell] for cell in cells]
     rows = [row for row, own in enumerate(listed) for _ in own]
-    columns = {name: [cells[row] for row in rows] for name, cells in table.columns.items()}
+    columns = {title: [column[row] for row in rows] for title, column in table.columns.items()}
     columns["node"] = [name for own in listed for name in own]
     return replace(table, columns=columns, lines=[table.lines[row] for row in rows])
 
