@@ -70,8 +70,8 @@ def test_nodes_that_are_nearly_full_are_named_with_what_keeps_room(
     ek.write(cluster, tmp_path / "c.npz")
     asked = ["--at-most", *words] if words else []
     assert main(["size", str(tmp_path / "c.npz"), "--grow", str(grow), *asked]) == 0
-    told = capsys.readouterr().out
-    assert ("nothing is to stay free of d0: --at-most 80%" in told) == crowded
+    printed = capsys.readouterr().out
+    assert ("nothing is to stay free of d0: --at-most 80%" in printed) == crowded
     sized = ek.size(cluster, grow, at_most=0.8 if words else 1.0)
     assert ("at_most=0.8 keeps a fifth free" in str(sized)) == crowded
     assert sized.fullest["d0"].share == pytest.approx(grow / 5.0)

@@ -487,6 +487,6 @@ def test_the_way_back_of_a_plan_that_was_never_run_is_finished(tmp_path, capsys,
     main(["plan", *files, "--drain", "2", "--throttle", "copies=1", "-o", move, "-q"])
     capsys.readouterr()
     assert main(["run", f"{move}/undo", "--dry-run", "--dump", files[0]]) == 0
-    told = capsys.readouterr()
-    assert "finished: " in told.out.splitlines()[0]
-    assert "nothing of the plan is carried out" in told.err
+    printed = capsys.readouterr()
+    assert "finished: " in printed.out.splitlines()[0]
+    assert "nothing of the plan is carried out" in printed.err
