@@ -82,6 +82,25 @@ class TestChanges:
         assert ek.read("placed.npz").topology.label[0].tolist() == [0, 0, 1, 1, 0, 1]
         assert min(held.values()) > 0
 
+    @pytest.mark.parametrize(
+        ("given", "names", "noted"),
+        [
+            ("1", ["new0"], "adds new0 (zone a)"),
+            ("n7,n8", ["n7", "n8"], "adds n7 (zone a), n8 (zone b)"),
+            ("7,", ["7"], "adds 7 (zone a)"),
+            ("6", [*(f"new{i}" for i in range(6))], "new4 (zone a) and 1 more"),
+        ],
+    )
+    def test_added_nodes_may_be_named(self, file, capsys, given, names, noted):
+        assert [*placed("--add-nodes", given)][4:] == names
+        assert main(["check", file, "--add-nodes", given]) == 0
+        assert f"{noted}\n" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("given", ["n7", "missing.csv", "n7,n7", "n1,n9", ",", "-1"])
+    def test_nodes_that_cannot_be_added_are_refused(self, file, capsys, given):
+        assert main(["check", file, f"--add-nodes={given}"]) == 2
+        assert "--add-nodes" in capsys.readouterr().err
+
     def test_nodes_of_a_table_may_be_chosen_at_once(self, file, tmp_path):
         (tmp_path / "more.csv").write_text("node,zone,cap_cpu,cap_disk\nbig,c,90,900\n")
         held = placed("--add-nodes", "more.csv", "--exclude", "zone=b", "--exclude", "big")

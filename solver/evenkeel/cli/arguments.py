@@ -312,10 +312,10 @@ class Parser(argparse.ArgumentParser):
         """Add what is to be different from what the files say."""
         group = self.add_argument_group("changes to the cluster, before anything else")
         group.add_argument(
-            "--add-nodes", metavar="N|FILE",
-            help="more nodes, empty and up: so many like those there are, where domains have "
-            "fewest; or those of a table, as nodes.csv of the format tables, with the capacities "
-            "of all where it tells none and these are alike",
+            "--add-nodes", metavar="N|NAMES|FILE",
+            help="more nodes, empty and up: a number of nodes, or names such as b7,b8, like those "
+            "there are, where domains have fewest; or those of a table, as nodes.csv of the format "
+            "tables, with the capacities of all where it tells none and these are alike",
         )  # fmt: skip
         group.add_argument(
             "--soft", action="append", metavar="TIER",

@@ -126,12 +126,22 @@ def _spread_anew(before: "Cluster", after: "Cluster") -> Iterator[str]:
 
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
-    """Return the cluster with more nodes, as many as a number says or as a table lists."""
+    """Return the cluster with more nodes: a number of them, some by name, or those of a table."""
     from evenkeel.model.newcomers import more_alike
     from evenkeel.systems.tables.reading import read_newcomers
 
-    if given.isascii() and given.removeprefix("-").isdigit():
-        return more_alike(cluster, int(given))
+    number = given.isascii() and given.removeprefix("-").isdigit()
+    if number or ("," in given and not Path(given).exists()):
+        names = [] if number else [name.strip() for name in given.split(",") if name.strip()]
+        grown = more_alike(cluster, int(given) if number else len(names), names)
+        if not quiet:
+            complain(f"note: --add-nodes adds {_with_domains(grown, len(cluster.nodes))}")
+        return grown
+    if given != STDIN and not Path(given).exists():
+        message = (
+            "must be a number of nodes, their names separated by commas, or the file of a table"
+        )
+        raise InvalidInput([Fault("nodes", given, message)])
     grown, alike = read_newcomers(given, cluster)
     if alike and not quiet:
         capacities = ", ".join(f"{quantity(most)} of {name}" for name, most in alike.items())
@@ -139,6 +149,22 @@ def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
             f"note: {given} gives no capacity for these: new nodes have what all have, {capacities}"
         )
     return grown
+
+
+def _with_domains(cluster: "Cluster", first: int) -> str:
+    """Write the names of the nodes from ``first`` on, each with its domains."""
+    nodes, topology = cluster.nodes, cluster.topology
+
+    def named(n: int) -> str:
+        labels = zip(topology.tiers, topology.label[:, n], topology.label_names, strict=True)
+        domains = [
+            f"{tier} {names[code]}"
+            for tier, code, names in labels
+            if code >= 0 and names[code] != nodes.names[n]
+        ]
+        return nodes.names[n] + (f" ({', '.join(domains)})" if domains else "")
+
+    return some_of(range(first, len(nodes)), named, 5)
 
 
 def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":

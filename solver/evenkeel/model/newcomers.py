@@ -1,6 +1,7 @@
 """Add nodes that resemble existing nodes of a cluster."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +20,17 @@ MACHINES = re.compile("host|server|node|machine|instance", re.IGNORECASE)
 """Names of tiers whose domains are machines: a node that joins may come with one of its own."""
 
 
-def more_alike(cluster: Cluster, count: int) -> Cluster:
-    """Return a cluster with more nodes, each like one that accepts, where domains have fewest."""
+def more_alike(cluster: Cluster, count: int, names: Sequence[str] = ()) -> Cluster:
+    """Return a cluster with more nodes, each like one that accepts, where domains have fewest.
+
+    Without ``names``, they get names that are free.
+    """
     nodes, topology = cluster.nodes, cluster.topology
     accepting = np.flatnonzero(nodes.alive & nodes.accepts & ~nodes.gone)
     if not len(accepting) or not 0 < count <= MOST:
         message = f"must be 1 to {MOST:,}" if len(accepting) else "no node accepts replicas"
         raise InvalidInput([Fault("count", count, message)])
-    names = _names(nodes.names, count)
+    names = names or _names(nodes.names, count)
     own = [
         MACHINES.search(tier) is not None and _one_each(topology.label[row])
         for row, tier in enumerate(topology.tiers)
