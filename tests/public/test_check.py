@@ -144,6 +144,13 @@ BROKEN = {
         "report.txt servers.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
         "session.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
     },
+    "nats/two-replicas-one-dead": {
+        "info.json servers.txt":
+            "aaa (on a_1, a_2) … no tags of 2 servers (a_1, a_3) … nothing can repair 1 partition",
+    },
+    "rabbitmq/quorum-status-of-a-crash": {
+        "status.txt": "3 nodes, 1 alive · 1 partition · 3 replicas … stays as it is",
+    },
     "rabbitmq/quorum-status": {"status.txt": "not alive: rabbit@node-3 · 1 replicas"},
     "rabbitmq/status-of-old-releases": {
         "status.txt queues.txt": "not alive: rabbit@rabbitmq-1 · 1 replicas",

@@ -48,7 +48,8 @@ END = re.compile(
 
 STATUS = re.compile(rb"Status of quorum queue (\S+) on node \S+ \.\.\.[^\n]*\n")
 NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"}
-"""The raft states of members that do not answer."""
+STATE = re.compile(r"[a-z_]+")
+"""The raft states of members that do not answer, and the form of one, which no crash has."""
 
 CLUSTER = re.compile(rb"^Cluster status of node \S+ \.\.\.[^\n]*\n", re.MULTILINE)
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
@@ -150,13 +151,18 @@ def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
     for start, end in zip(starts, ends, strict=True):
         table = read_table(faults, Document("", data[start.end() : end]))
         states = dict(zip(table.cells("node name"), table.cells("raft state"), strict=True))
+        states.pop("", None)  # the further lines of a cell
         if states and any(states.values()):
             yield {
                 "name": start[1].decode("utf-8", "replace"),
                 "type": "quorum",
                 "leader": next((n for n, state in states.items() if state == "leader"), ""),
                 "members": [*states],
-                "online": [n for n, state in states.items() if state not in NOT_ONLINE],
+                "online": [
+                    name
+                    for name, state in states.items()
+                    if STATE.fullmatch(state) and state not in NOT_ONLINE
+                ],
             }
 
 
