@@ -295,7 +295,7 @@ class Findings:
         if name:
             server = self.server(name)
             server.answered, server.disabled = True, server.disabled or data.disabled
-            if data.server_name:
+            if data.version:  # the settings of a server, of which what people read has none
                 server.version, server.tags = data.version, data.tags
                 server.cluster = data.cluster.name or server.cluster
             store = data.jetstream.config if data.jetstream else data.config
