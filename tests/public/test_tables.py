@@ -355,3 +355,31 @@ def test_machines_of_a_group_are_kept_apart(public):
     found, moves = counted(case, "--level", "none", files=("nodes.csv", "vms.csv", "rules.toml"))
     assert (found["status"], found["broken"], found["leader_changes"]) == ("optimal", {}, 0)
     assert [row[1][:2] for row in moves] == ["FW"]
+
+
+class TestRolesInOtherWords:
+    """Of master and slave, primary, replica and rdonly, voter and observer."""
+
+    def test_a_slave_leaves_the_host_of_its_master(self, public):
+        case = public("tables/roles-in-other-words")
+        files = ("nodes.csv", "redis.csv", "rules.toml")
+        found = case.run("solve", *files, "--level", "none", "--json").json
+        assert (found["broken_before"], found["broken"]) == ({"spread": 1}, {})
+        assert (found["moves"], found["leader_changes"]) == (2, 0)
+
+    def test_primaries_leave_their_cell_for_replicas(self, public):
+        case = public("tables/roles-in-other-words")
+        words = ("cells.csv", "vitess.csv", "--method", "leaders", "--table", "moves.csv", "--json")
+        found = case.run("solve", *words).json
+        assert (found["status"], found["leader_changes"]) == ("optimal", 2)
+        assert not any(
+            row.startswith(("leader,commerce-80-c0", "leader,commerce-c0-")) and "zone3" in row
+            for row in case.written("moves.csv").splitlines()
+        )
+
+    def test_an_observer_is_no_voter(self, public):
+        case = public("tables/roles-in-other-words")
+        words = ("nodes.json", "yugabyte.json", "--level", "none", "--json")
+        found = case.run("solve", *words).json
+        assert (found["status"], found["moves"]) == ("infeasible", 1)
+        assert found["broken"] == {"not_kept": 1}

@@ -172,6 +172,29 @@ class TestFrom:
             with pytest.raises(ek.InvalidInput, match=said):
                 ek.Cluster.from_frames(*given)
 
+    @pytest.mark.parametrize("title", ["node", "nodes"])
+    @pytest.mark.parametrize(
+        "cells",
+        [[["n1", "n2"], ["n3"], []], [("n1", "n2"), ("n3",), None], ["n1,n2", "n3", None],
+         ["[n1, n2]", "n3", ""]],
+    )  # fmt: skip
+    def test_a_cell_may_list_several_nodes(self, frame, title, cells):
+        nodes = frame({"node": ["n1", "n2", "n3"], "cap_cpu": [9.0] * 3})
+        columns = {"partition": ["p", "q", "r"], title: cells, "load_cpu": [1.0, 2.0, 3.0]}
+        cluster = ek.Cluster.from_frames(nodes, frame(columns))
+        assert cluster.placement.nodes.tolist() == [[0, 1], [2, -1], [-1, -1]]
+        assert cluster.partitions.load.voter[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+    def test_an_unknown_node_of_a_list_is_told_with_its_row(self, frame):
+        columns = {"partition": ["p", "q"], "nodes": [["n1", "n2"], ["n2", "n9"]]}
+        with pytest.raises(ek.InvalidInput, match=r"replicas\['nodes'\]\[1\].*n9"):
+            ek.Cluster.from_frames(frame({"node": ["n1", "n2"]}), frame(columns))
+
+    def test_nodes_of_a_list_may_be_numbers(self, frame):
+        columns = {"group": ["t", "t"], "index": [0, 1], "nodes": [[1002, 1004], [1004, 1002]]}
+        cluster = ek.Cluster.from_frames(frame({"node": [1002, 1004]}), frame(columns))
+        assert cluster.placement.nodes.tolist() == [[0, 1], [1, 0]]
+
     def test_tiers_may_be_named(self, frame):
         nodes = frame(NODES | {"stage": ["s", "t", "u"]})
         cluster = ek.Cluster.from_frames(nodes, frame(REPLICAS), tiers=["stage", "zone"])

@@ -86,6 +86,17 @@ def texts_of(column: Any) -> list[str]:
     return [*map(texts.__getitem__, cells)]
 
 
+def lists_of(column: Any) -> list[list[str]]:
+    """Return the texts of each cell of a column of lists, one "" where it has none."""
+    cells = column.to_list()
+    of = (list, tuple, np.ndarray)
+    if not any(isinstance(cell, of) for cell in cells):
+        return []
+    return [
+        [*map(_text, cell)] or [""] if isinstance(cell, of) else [_text(cell)] for cell in cells
+    ]
+
+
 def numbered_texts(column: Any) -> tuple[list[str], NDArray[np.int64]] | None:
     """Return the distinct values of a column, by first row, and the value of each cell.
 

@@ -1,6 +1,6 @@
 """Read the tables of nodes and replicas from frames of pandas, polars or pyarrow."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,8 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.frames import (
     Frame,
+    lists_of,
+    narwhals,
     numbered_texts,
     numbers_of,
     series_of,
@@ -20,26 +22,44 @@ from evenkeel.model.rules import Rule
 from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
-from evenkeel.systems.tables.reading import NODE, Found, RuleEntry, Rules, cluster_of, with_headings
+from evenkeel.systems.tables.reading import (
+    NODE,
+    Found,
+    RuleEntry,
+    Rules,
+    cluster_of,
+    lists_in,
+    name_column,
+    with_headings,
+)
 
 
 class FrameTable(Table):
     """A frame read like a table; numbers are taken as they are, texts when they are asked for."""
 
-    def __init__(self, faults: FaultList, name: str, frame: Frame) -> None:
-        series = series_of(name, frame)
+    def __init__(
+        self,
+        faults: FaultList,
+        name: str,
+        series: Mapping[str, Any],
+        rows: Sequence[int] | None = None,
+        *,
+        listed: bool = False,
+    ) -> None:
         titles: dict[str, str] = {}
         for title in series:
             if titles.setdefault(str(title).lower(), str(title)) != str(title):
                 faults.add(f"{name}[{title!r}]", title, "is the name of another column")
         by_name = {str(title).lower(): one for title, one in series.items()}
-        rows = len(next(iter(series.values()))) if series else 0
-        super().__init__(name, _Texts(by_name), range(rows), titles)
+        if listed and "node" not in titles and "nodes" in titles:
+            titles["node"], by_name["node"] = titles.pop("nodes"), by_name.pop("nodes")
+        lines = rows if rows is not None else range(len(next(iter(series.values()), ())))
+        super().__init__(name, _Texts(by_name), lines, titles)
         object.__setattr__(self, "_series", by_name)
 
     def at(self, row: int, column: str) -> str:
         """Return where a cell stands."""
-        return f"{self.name}[{self.titles.get(column, column)!r}][{row}]"
+        return f"{self.name}[{self.titles.get(column, column)!r}][{self.lines[row]}]"
 
     def amounts(
         self,
@@ -134,16 +154,18 @@ def read_frames(
     """Read a cluster from two frames, for ``Cluster.from_frames``."""
     found = Found()
     faults = found.faults
-    found.nodes = [FrameTable(faults, "nodes", nodes)]
-    found.replicas = [FrameTable(faults, "replicas", replicas)]
-    if not found.nodes[0].columns.keys() & {*NODE}:
+    known = FrameTable(faults, "nodes", series_of("nodes", nodes))
+    key = name_column(known)
+    series = series_of("replicas", replicas)
+    series, rows = _row_by_replica(series, {*known.columns[key]} if key else set())
+    found.nodes = [known]
+    found.replicas = [FrameTable(faults, "replicas", series, rows, listed=True)]
+    if not key:
         message = f"needs a column {NODE[0]!r}{_indexed(nodes)}"
         faults.add("nodes", [*found.nodes[0].titles.values()], message)
     names = found.replicas[0].columns.keys()
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
-        if "nodes" in names:
-            message += "; replicas.explode('nodes') makes a row of each node in a list"
         titles = [*found.replicas[0].titles.values()]
         faults.add("replicas", titles, f"{message}{_indexed(replicas)}")
     faults.raise_if_any()
@@ -154,6 +176,31 @@ def read_frames(
     stated = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
     found.rules = ("arguments", stated)
     return with_headings(cluster_of(found), found, found.nodes[0])
+
+
+def _row_by_replica(
+    series: Mapping[str, Any], nodes: Collection[str]
+) -> tuple[Mapping[str, Any], Sequence[int] | None]:
+    """Return columns with a row for each node of a cell that lists several, and where each was."""
+    lower = {str(title).lower(): title for title in series}
+    title = lower.get("node", lower.get("nodes"))
+    if title is None:
+        return series, None
+    column = series[title]
+    if column.dtype.is_numeric():
+        listed = []
+    elif (coded := numbered_texts(column)) is not None:
+        several = lists_in(coded[0], nodes)
+        listed = [several.get(coded[0][code], [coded[0][code]]) for code in coded[1] if several]
+    else:
+        listed = lists_of(column)
+    if not listed:
+        return series, None
+    rows = [row for row, own in enumerate(listed) for _ in own]
+    names = narwhals().new_series(
+        "node", [name for own in listed for name in own], backend=column.implementation
+    )
+    return {one: names if one == title else held[rows] for one, held in series.items()}, rows
 
 
 def _indexed(frame: Frame) -> str:

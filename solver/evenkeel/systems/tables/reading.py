@@ -6,7 +6,7 @@ tables are written with the titles that were read.
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -60,7 +60,15 @@ COUNTS = ("replicas", "voters", "min_active")
 NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
 """Cells that databases and scripts write where they have no value."""
 OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
-ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
+LEADING = ("leader", "master", "primary")
+FOLLOWING = ("follower", "slave", "secondary", "standby", "replica")
+ROLES = {
+    **dict.fromkeys(("", *LEADING, *FOLLOWING), Role.VOTER),
+    **dict.fromkeys(("observer", "rdonly", "read_replica"), Role.NON_VOTER),
+    **{role.name.lower(): role for role in Role},
+}
+"""Roles as tables and other systems call them, in lower case."""
+
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
 TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
 UNGROUPED = "g0"
@@ -197,20 +205,26 @@ def _named_once(table: Table) -> Table:
 def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
     """Return a table with a row for each node of a cell that lists several, the first leading."""
     cells = table.columns["node"]
-    several = {
-        cell: [
-            *filter(None, (part.strip(" '\"") for part in re.split("[,;]", cell.strip("[]{}()"))))
-        ]
-        for cell in {*cells} - {*nodes}
-        if SEVERAL.search(cell)
-    }
+    several = lists_in(cells, nodes)
     if not several:
         return table
-    listed = [(several[cell] or [""]) if cell in several else [cell] for cell in cells]
+    listed = [several.get(cell, [cell]) for cell in cells]
     rows = [row for row, own in enumerate(listed) for _ in own]
     columns = {title: [column[row] for row in rows] for title, column in table.columns.items()}
     columns["node"] = [name for own in listed for name in own]
     return replace(table, columns=columns, lines=[table.lines[row] for row in rows])
+
+
+def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str]]:
+    """Return the nodes of each cell that lists several."""
+    return {
+        cell: [
+            *filter(None, (part.strip(" '\"") for part in re.split("[,;]", cell.strip("[]{}()"))))
+        ]
+        or [""]
+        for cell in {*cells} - {*nodes}
+        if SEVERAL.search(cell)
+    }
 
 
 def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
@@ -627,11 +641,11 @@ def _roles(
     if "role" not in table.columns:
         return {}
     cells = table.columns["role"]
-    message = "is not a role: leader, voter, non_voter or learner"
+    message = f"is not a role: {', '.join(filter(None, ROLES))}"
     table.each(faults, "role", lambda cell: cell.lower() not in ROLES, message)
     codes = {cell: int(ROLES.get(cell.lower(), Role.VOTER)) for cell in set(cells)}
     role = np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells))[order]
-    leading = {cell: cell.lower() == "leader" for cell in codes}
+    leading = {cell: cell.lower() in LEADING for cell in codes}
     leads = np.fromiter(map(leading.__getitem__, cells), np.bool_, len(cells))[order]
     owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
     leader = np.full(len(first) - 1, -1)
@@ -642,7 +656,7 @@ def _roles(
         alike = all(cells[before] == cells[row] for cells in table.columns.values())
         rest = f", in a row that this one repeats: {DISTINCT}" if alike else ""
         faults.add(
-            table.at(row, "role"), "leader", f"{table.at(before, 'role')} leads already{rest}"
+            table.at(row, "role"), cells[row], f"{table.at(before, 'role')} leads already{rest}"
         )
     return {"role": role, "leader": leader}
 
