@@ -49,7 +49,6 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("cockroach/decommission-in-a-log", "decommission.txt", "FROM crdb_internal.ranges"),
         ("helix/ambry-static-layouts", "HardwareLayout.json", "as zkCli.sh prints them"),
         ("helix/ambry-static-layouts", "PartitionLayout.json", "as zkCli.sh prints them"),
-        ("helix/pinot-servers-of-segments", "servers.json", "/zk/get?path="),
         ("helix/pinot-tiers-by-age", "summary.json", "/zk/get?path="),
         ("longhorn/volume-as-python-prints-it", "volume.txt", "get -o json nodes.longhorn.io"),
         ("longhorn/volume-as-python-prints-it", "volumes.yaml", "get -o json nodes.longhorn.io"),

@@ -43,10 +43,7 @@ REFUSED = {
         "free-space-only.txt": "needs two of the columns disk.avail, disk.total, disk.used",
     },
     "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
-    "helix/answers-and-logs": {
-        "rebalance.json": "/zk/get",
-        "log.txt": "zkCli.sh",
-    },
+    "helix/answers-and-logs": {"log.txt": "zkCli.sh"},
     "kafka/answers-of-consoles": {"ids.txt": DESCRIBE},
     "kafka/cruise-control-own-state": {"state.json": "kafka_cluster_state"},
     "kafka/cruise-control-proposals": {"state.json load.json proposals.json": "--target"},

@@ -135,3 +135,36 @@ def test_servers_that_a_table_is_not_assigned_to_take_nothing(public):
     answer, written = solved(public("pinot/groups-not-reassigned"))
     assert (answer.json["moves"], written) == (0, {})
     assert "of table jhow_OFFLINE that it is not assigned to all servers" in answer.err
+
+
+def test_assigned_servers_without_the_tag_are_named(public):
+    answer, written = solved(public("pinot/assigned-without-the-tag"))
+    assert (answer.json["moves"], written) == (0, {})
+    assert "no tenant tag on servers Server_s5_8098, Server_s6_8098" in answer.err
+
+
+def test_segments_of_servers_are_a_placement(public):
+    case = public("helix/pinot-servers-of-segments")
+    alone = case.run("check", "servers.json")
+    assert "2 nodes, 2 alive · 3 partitions · 3 replicas" in alone.text
+    assert "no states of segments: all count as ONLINE" in alone.err
+    words = ("servers.json", "instances.json", "--json", "-o", "placed.json")
+    assert case.run("solve", *words).json["moves"] == 1
+    (table,) = json.loads(case.written("placed.json"))
+    assert {*table} == {"tableName", "OFFLINE"} and len(table["OFFLINE"]) == 3
+
+
+def test_the_answer_to_a_rebalance_is_a_placement(public):
+    case = public("helix/answers-and-logs")
+    found = case.run("check", "rebalance.json")
+    assert "2 nodes, 2 alive · 12 partitions · 12 replicas" in found.text
+    assert "what a rebalance of Pinot decided on" in found.err
+    placed = ek.read(case.path("rebalance.json"))
+    assert [*placed.partitions.group_names] == ["airlineStats_OFFLINE"]
+
+
+def test_a_segment_that_is_to_be_offline_is_not_missing(public):
+    answer, written = solved(public("pinot/offline-segment-not-in-view"))
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 4)
+    assert "or that stopped and are OFFLINE" in answer.err and "does not show" not in answer.err
+    assert {*written["mytable_REALTIME"]["mytable__1__1__20250327T2130Z"].values()} == {"OFFLINE"}

@@ -35,14 +35,26 @@ STATED = {"REBALANCE_MODE": "CUSTOMIZED", "STATE_MODEL_DEF_REF": SEGMENTS}
 
 ANSWER = re.compile(
     rb'\s*(?:\[\s*)?\{\s*(?:"tableName"\s*:\s*"[^"]*"\s*,\s*)?'
-    rb'"(?:OFFLINE|REALTIME|CONSUMING|COMPLETED|instanceName)"\s*:|'
+    rb'"(?:OFFLINE|REALTIME|CONSUMING|COMPLETED|instanceName|serverToSegmentsMap)"\s*:|'
     rb'\s*\[\s*\{\s*"instances"\s*:'
 )
 """What answers on a table, on an instance, or several of the controller begin with."""
 
+REBALANCE = re.compile(rb'\s*\{.*"segmentAssignment"\s*:\s*\{\s*"', re.DOTALL)
+"""What the answer to a rebalance contains, if it has the servers of segments."""
+
+LISTED = re.compile(rb'"serverToSegmentsMap"\s*:')
+"""What the answer on the servers of segments contains."""
+
+STATELESS = (
+    "no states of segments: all count as ONLINE, also those that are being consumed, whose servers "
+    "Pinot chooses"
+)
+DECIDED = "what a rebalance of Pinot decided on: segments count where it puts them"
+
 OTHERS = re.compile(
     rb'\s*\{\s*"_segmentToConsumingInfoMap"\s*:|'
-    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsMap|rebalanceSummaryResult)"\s*:',
+    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsCountMap|rebalanceSummaryResult)"\s*:',
     re.DOTALL,
 )
 """What answers begin with or contain that have no states of segments."""
@@ -58,7 +70,15 @@ WORDS = re.compile(
 
 def is_answer(document: Document) -> bool:
     """Return whether a document is an answer on a table or on an instance, or several of them."""
-    return ANSWER.match(document.data) is not None
+    return bool(ANSWER.match(document.data) or REBALANCE.match(document.data))
+
+
+def notes_on(document: Document) -> Iterator[str]:
+    """Yield what is to be noted on an answer that tells less than an ideal state does."""
+    if LISTED.search(document.data):
+        yield STATELESS
+    if REBALANCE.match(document.data):
+        yield DECIDED
 
 
 def is_live(document: Document) -> bool:
@@ -101,6 +121,14 @@ def _records(document: Document, answer: Mapping[str, Any]) -> Iterator[tuple[st
             "PARTICIPANT", answer["instanceName"], simple, {"TAG_LIST": answer.get("tags") or []}
         )
         return
+    if "serverToSegmentsMap" in answer:
+        yield from _on_servers(answer["tableName"], answer["serverToSegmentsMap"])
+        return
+    if "segmentAssignment" in answer:
+        yield from _of_rebalance(
+            document, answer["instanceAssignment"] or {}, answer["segmentAssignment"]
+        )
+        return
     for kind, part in answer.items():
         if not part or kind == "tableName":
             continue
@@ -113,6 +141,33 @@ def _records(document: Document, answer: Mapping[str, Any]) -> Iterator[tuple[st
             folder = "EXTERNALVIEW" if _is_view(document) else "IDEALSTATES"
             name = answer.get("tableName") or _table(document, [*part])
             yield _record(folder, f"{name}_{kind}", STATED, states=part)
+
+
+def _on_servers(
+    table: str, servers: Mapping[str, list[str]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the records behind a list of the segments of each server, which has no states."""
+    states: dict[str, dict[str, str]] = {}
+    for server, segments in servers.items():
+        for segment in segments:
+            states.setdefault(segment, {})[server] = "ONLINE"
+    yield "", {"instances": [*servers]}
+    yield _record("IDEALSTATES", table, STATED, states=states)
+
+
+def _of_rebalance(
+    document: Document, instances: Mapping[str, Any], segments: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the records behind the answer to a rebalance: the placement that it decided on."""
+    lists = {one["instancePartitionsName"]: one["partitionToInstancesMap"]
+             for one in instances.values()}  # fmt: skip
+    rows = (row for one in lists.values() for row in one.values())
+    yield "", {"instances": sorted({name for row in rows for name in row})}
+    for name, one in lists.items():
+        yield _record("INSTANCE_PARTITIONS", name, {}, one)
+    kind = "OFFLINE" if instances.keys() == {"OFFLINE"} else "REALTIME"
+    table = next(iter(lists), "").rpartition("_")[0] or _table(document, [*segments])
+    yield _record("IDEALSTATES", f"{table}_{kind}", STATED, states=segments)
 
 
 def _record(

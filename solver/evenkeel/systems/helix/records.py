@@ -265,6 +265,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     """Read all records that placing needs."""
     records = Records()
     held = last_answers(records.notes, documents)
+    for note in (note for one in held for note in pinot.notes_on(one)):
+        records.notes.add(note)
     for document in (part for one in held for part in _parts(one)):
         if _is_listing(document):
             listing = _decoded(faults, records.notes, document, Listing)

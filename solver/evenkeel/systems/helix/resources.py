@@ -45,6 +45,10 @@ UNASSIGNED = (
     "of table {} that it is not assigned to all servers of its tenant (INSTANCE_PARTITIONS): the "
     "others take no segment unless a rebalance by Pinot reassigns instances"
 )
+ASSIGNED = (
+    "no tenant tag on servers {}, to which a table is assigned (INSTANCE_PARTITIONS): they keep "
+    "and take segments until a rebalance by Pinot reassigns instances"
+)
 UNTAGGED = "no server with the tenant tag of table {}: what is there stays"
 INFERRED = (
     "no configuration of table {} (PROPERTYSTORE/CONFIGS/TABLE): segments go to servers with "
@@ -52,7 +56,10 @@ INFERRED = (
 )
 DERIVED = "of {}, which Pinot derives from the tags of brokers: what is there stays"
 OF_CONTROLLERS = "of {}, which Helix places on live controllers: what is there stays"
-PINNED = "of segments of {} that are being consumed: Pinot chooses their servers, live ones stay"
+PINNED = (
+    "of segments of {} that are being consumed, or that stopped and are OFFLINE: Pinot chooses "
+    "their servers, live ones stay"
+)
 
 
 class Servers(NamedTuple):
@@ -88,6 +95,8 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     if _fields_of(config, "instanceAssignmentConfigMap") and assigned & tenants:
         if tenants - assigned:
             records.notes.add(UNASSIGNED, name)
+        if assigned - tenants:
+            records.notes.add(ASSIGNED, *sorted(assigned - tenants))
         servers = {*assigned}
     if len(lists) > 1:
         if any(not key.startswith("0_") for key in lists):
@@ -533,10 +542,10 @@ def _resource(
     least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
     custom = mode_of(found) == "customized"
     if custom and any(
-        not state and alive.get(node, False)
-        for row in rows.values()
+        not state and alive.get(node, False) and found.rows(one).get(node) != "OFFLINE"
+        for one, row in rows.items()
         for node, state in zip(row.nodes, row.states, strict=False)
-    ):
+    ):  # Helix of today shows no replica that is to be OFFLINE
         records.notes.add(NOT_SHOWN, record.id)
     if mode_of(found) == "full_auto":
         records.notes.add(AUTOMATIC, record.id)
