@@ -156,8 +156,8 @@ def read_frames(
     faults = found.faults
     known = FrameTable(faults, "nodes", series_of("nodes", nodes))
     key = name_column(known)
-    series = series_of("replicas", replicas)
-    series, rows = _row_by_replica(series, {*known.columns[key]} if key else set())
+    held = {*known.columns[key]} if key else set[str]()
+    series, rows = _row_by_replica(series_of("replicas", replicas), held)
     found.nodes = [known]
     found.replicas = [FrameTable(faults, "replicas", series, rows, listed=True)]
     if not key:
