@@ -787,6 +787,17 @@ def test_a_broker_that_joins_a_rack_takes_from_all(public):
     assert not any({3, 4} <= {*row} for row in rows.values()) and len(lists(case, "p.json")) == 6
 
 
+def test_racks_that_are_numbers(public):
+    case = public("kafka/racks-that-are-numbers")
+    files = ("described.txt", "racks.txt")
+    answer = case.run("check", *files)
+    assert answer.code == 1 and "3 replicas too many in one domain" in answer.text
+    assert "mycooltopic-10 · rack 115" in answer.text
+    case.run("solve", *files, "--level", "none", "-o", "p.json")
+    assert lists(case, "p.json").keys() == {f"mycooltopic-{p}" for p in (0, 4, 10)}
+    assert "moves 6 6" in case.run("solve", *files, "-o", "p.json").text
+
+
 def test_two_racks_are_left_for_three_replicas(public):
     case = public("kafka/rack-of-three-lost")
     words = ("described.txt", "racks.txt", "--level", "none")

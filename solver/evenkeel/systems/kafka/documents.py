@@ -166,12 +166,16 @@ OTHERS = {
 """Other documents about Kafka, by their pattern."""
 
 
+PAIRS = re.compile(rb"\s*(?:[0-9]{1,10}[ \t]+[0-9]+[ \t]*(?:\r?\n\s*|\Z)){2,}")
+"""Lines of two integers, and nothing else: brokers and racks that have numbers for names."""
+
+
 def recognises(document: Document) -> str:
     """Return the kind of a document, "" if it is none of Kafka's."""
     kind = kind_of(document)
-    # lines of bare integers are racks only where format="kafka" is given
+    # other lines of bare integers are racks only where format="kafka" is given
     if kind == "rack-text" and re.fullmatch(rb"[\d\s]*", document.data):
-        return ""
+        return kind if PAIRS.fullmatch(document.data) else ""
     return kind or ""
 
 
