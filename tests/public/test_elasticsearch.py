@@ -52,6 +52,11 @@ class TestWatermarks:
         assert targets(commands) < {"Paige Guthrie", "Herbert Edgar Wyndham"}
         assert "no disk and no shard of logstash-aaa-1111-2222" in answer.text
 
+    def test_nodes_of_a_host_have_one_disk(self, public):
+        text = public("elasticsearch/nodes-of-a-host").run("check", *TEXTS).text
+        assert "6 nodes, 6 alive" in text
+        assert "same disk: 192.168.1.128:9301, 192.168.1.128:9302, 192.168.1.128:9303, 192" in text
+
     def test_what_is_not_available_is_used_where_sizes_are_rounded(self, public):
         answer, commands = ordered(public("elasticsearch/client-node"), files=TEXTS)
         assert (answer.code, commands) == (3, [])

@@ -469,6 +469,16 @@ def _note(
             f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
             f"{some_of(full, str)}; Elasticsearch allocates no shard to them"
         )
+    alike: dict[tuple[str, float, float], list[str]] = {}
+    for n, disk in sorted(disks.items()):
+        key = (nodes[n].host or nodes[n].ip, disk.total, disk.used)
+        alike.setdefault(key, []).append(nodes[n].name)
+    if shared := [name for (host, *_), names in alike.items() if host and len(names) > 1
+                  for name in names]:  # fmt: skip
+        found.notes.add(
+            f"that nodes of a host report the same disk: {some_of(shared, printable)}; its room "
+            f"counts for each of them, and copies of a shard may share it without {SAME_HOST}"
+        )
     if flooded:
         found.notes.add(
             f"that nodes are above the flood stage: {some_of(flooded, str)}; indices with "
