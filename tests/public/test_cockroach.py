@@ -871,6 +871,27 @@ def test_partitions_by_the_values_that_statements_list(public):
 
 
 @pytest.mark.parametrize(
+    ("files", "noted"), [(["session.txt"], False), (["session.txt", "nodes.txt"], True)]
+)
+def test_localities_beside_replicas_that_node_status_contradicts(public, files, noted):
+    text = public("cockroach/voters-of-archives").run("check", *files).text
+    assert "5 ranges (200: 3, not 5, 202: 3, not 5, 204" in text and "place 2 replicas" in text
+    assert ("which counts: 10 (region=archive, not region=ar1)" in text) == noted
+
+
+@pytest.mark.parametrize("zones", ["create.sql", "partitions.txt"])
+def test_partitions_of_a_table_and_of_its_second_index(public, zones):
+    case = public("cockroach/countries-of-two-clouds")
+    answer = case.run("check", "ranges.txt", zones)
+    assert answer.code == 0 and "partition of 7 ranges (79, 98, 96, 99, 104" in answer.text
+    answer = case.run("check", "breach.txt", zones)
+    assert answer.code == 1 and "partition 95 · node 3 · asked region=af-south-1" in answer.text
+    words = ("breach.txt", zones, "--level", "none", "-o", "moves.sql")
+    assert case.run("solve", *words).code == 0
+    assert "ALTER RANGE 95 RELOCATE VOTERS FROM 3 TO 5;" in case.written("moves.sql")
+
+
+@pytest.mark.parametrize(
     ("name", "files", "moves"),
     [
         ("cockroach/tables-named-by-requests", ["ranges.txt", "nodes.txt", "zones.sql"],

@@ -207,8 +207,12 @@ def _configured(
     unknown = np.zeros(len(config), np.bool_)
     starts: dict[int, str] = {}
     for t, row in enumerate(names):
-        partitions = zones.partitions_of(*row)
-        for p in np.flatnonzero(tables.of == t).tolist() if partitions else ():
+        whole = zones.partitions_of(*row)
+        divided = np.flatnonzero(tables.of == t).tolist() if whole else ()
+        primary = _in_primary_index([] if keys is None else [keys[p] for p in divided])
+        for p in divided:
+            own_index = primary.get(keys[p]) if keys is not None else None
+            partitions = zones.partitions_of(*row, primary=own_index) or whole
             value = first_value(keys[p]) if keys is not None else ""
             name = zones.partition_of(row[0], row[1], row[2], value)
             # a partition without a zone of its own has that of its table
@@ -225,6 +229,15 @@ def _configured(
         key = span_key(span)
         unread[p] = bool(zones.unread & {DEFAULT, key})
     return config, unknown, unread, starts
+
+
+def _in_primary_index(starts: Sequence[str]) -> dict[str, bool]:
+    """Return whether ranges of a table are of its primary index, by their start keys.
+
+    Its number is the least, since an exchange of the primary key writes all other indexes anew.
+    """
+    numbers = {start: int(found[1]) for start in starts if (found := INDEX.match(start))}
+    return {start: number == min(numbers.values()) for start, number in numbers.items()}
 
 
 def _judge_by_place(
@@ -410,6 +423,10 @@ FIRST = re.compile(
     re.DOTALL,
 )
 """A start key whose first column is a text, in whichever form ``SHOW RANGES`` prints it."""
+
+
+INDEX = re.compile(r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+|\u2026)/([0-9]+)(?=/|$)")
+"""A start key that has the number of its index."""
 
 
 def first_value(start: str) -> str:
@@ -958,7 +975,8 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
         for node, own in known.items()
     }
     stated = any("locality" in status.columns for status in found.nodes)
-    if not stated and "replica_localities" in table.columns and "replicas" in table.columns:
+    others: dict[int, str] = {}
+    if "replica_localities" in table.columns and "replicas" in table.columns:
         for ids, text in zip(
             table.columns["replicas"], table.columns["replica_localities"], strict=True
         ):
@@ -969,8 +987,18 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                     continue
                 if not found.lists_nodes:
                     hosts.setdefault(int(store), _Store(int(store), ""))
-                if int(store) in hosts:
-                    hosts[int(store)].locality = _locality(locality.strip())
+                if (host := hosts.get(int(store))) is None:
+                    continue
+                place = _locality(locality.strip())
+                if not stated:
+                    host.locality = place
+                elif host.locality and host.locality != place and not found.stores:
+                    others[int(store)] = f"{store} ({place}, not {host.locality})"
+    if others:
+        found.notes.add(
+            "other localities beside replicas than in node status, which counts: "
+            f"{some_of([*others.values()], printable, MOST_NAMED)}"
+        )
     return hosts
 
 

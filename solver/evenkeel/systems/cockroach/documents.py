@@ -14,7 +14,7 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
-from evenkeel.systems.cockroach.zones import target_in
+from evenkeel.systems.cockroach.zones import PARTITIONS, target_in
 from evenkeel.systems.csv_text import CUT, LEFT_OUT, Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_syntax
@@ -171,8 +171,10 @@ def _of_headers(
                     faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
                 continue
             filled = [i for i, cell in enumerate(cells) if cell]
-            if own.rows and not cells[0] and len(filled) == 1 and len(titles) > 1:
-                own.rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
+            goes_on = len(titles) > 1 and (len(filled) == 1 or kind == "zone table")
+            if own.rows and not cells[0] and goes_on:
+                for i in filled:
+                    own.rows[-1][i] += f"\n{cells[i]}"
             elif filled:
                 own.rows.append(cells)
                 own.lines.append(number)
@@ -375,7 +377,7 @@ def kind_of(document: Document) -> Kind:
 
 def _kind_of_names(names: frozenset[str]) -> Kind:
     """Return what a table is by the names of its columns."""
-    if names & ZONES:
+    if names & ZONES or names >= PARTITIONS:
         return "zone table"
     if "range_id" in names and names & {"replicas", "voting_replicas"}:
         return "ranges"

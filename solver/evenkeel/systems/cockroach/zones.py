@@ -162,22 +162,25 @@ class Zones:
         return False
 
     def partitions_of(
-        self, database: str, schema: str, table: str, index: str
+        self, database: str, schema: str, table: str, index: str, *, primary: bool | None = None
     ) -> dict[str, list[dict[str, Any]]]:
         """Return what is configured for the partitions of a table, or of its index, by name.
 
-        Those of the table are its primary index's. Where no index is known, all of them count.
+        Those of the table are its primary index's. Where neither the name of the index is known
+        nor whether it is that one, all of them count.
         """
+        first = {"primary", f"{table}_pkey"}
         named = {target for kind, target in _keys(database, schema, table, "") if kind == "TABLE"}
         own: dict[str, list[dict[str, Any]]] = {}
         others: dict[str, list[dict[str, Any]]] = {}
         for (kind, (name, *of)), config in self.of.items():
             if kind == "PARTITION OF TABLE" and tuple(of) in named:
-                others.setdefault(name, []).append(config)
+                if index or primary is not False:
+                    others.setdefault(name, []).append(config)
             elif kind == "PARTITION OF INDEX" and tuple(of[:-1]) in named:
                 if index and of[-1] == index:
                     own.setdefault(name, []).append(config)
-                elif not index or of[-1] == "*":
+                elif of[-1] == "*" or (not index and primary in (None, of[-1] in first)):
                     others.setdefault(name, []).append(config)
         return own or others
 
@@ -279,6 +282,9 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
 
 def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
     """Read what ``SHOW ZONE CONFIGURATIONS`` prints: a statement in each row."""
+    if table.columns.keys() >= PARTITIONS:
+        _read_partitions(faults, table, zones)
+        return
     name = "raw_config_sql" if "raw_config_sql" in table.columns else "config_sql"
     targets = table.columns.get("target") or table.cells("zone_name")
     for row, text in enumerate(table.columns[name]):
@@ -300,6 +306,24 @@ def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
             words = targets[row] or " ".join(text.split()[1:])
             if found := re.match(TARGET, words, re.IGNORECASE):
                 zones.unread.add(_key(found))
+
+
+PARTITIONS = frozenset({"partition_name", "partition_value", "index_name", "full_zone_config"})
+"""Columns of what ``SHOW PARTITIONS`` prints."""
+
+
+def _read_partitions(faults: FaultList, table: Table, zones: Zones) -> None:
+    """Read the zone of each partition, and its values where these are of one column."""
+    columns = ("database_name", "table_name", "index_name", "partition_name", "partition_value")
+    cells = [table.cells(name) for name in (*columns, "column_names", "full_zone_config")]
+    for row, (database, of, index, name, values, by, zone) in enumerate(zip(*cells, strict=True)):
+        target = (database, "public", of)
+        config = _settings(faults, table.at(row, "full_zone_config"), zone)
+        key = ("PARTITION OF INDEX", (name, *target, index.rpartition("@")[2]))
+        zones.add(faults, table.at(row, "partition_name"), key, config)
+        if "," not in by:
+            listed = zones.lists.setdefault(target, {})
+            listed |= dict.fromkeys(re.findall(r"'((?:[^']|'')*)'", values), name)
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:
