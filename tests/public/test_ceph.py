@@ -221,6 +221,15 @@ def test_text_is_read_as_json_is(public):
     assert result.moves and not result.audit.hard
 
 
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [([], "bytes are numbers of replicas, and"), (["pg_dump.txt"], "no sizes of devices:")],
+)
+def test_percentages_that_are_none_of_disks_are_noted(public, files, words):
+    answer = public("ceph/plain-text").run("check", "osd_dump.txt", "crush.json", *files)
+    assert f"{words} percentages are of 10 times what each device deserves" in answer.text
+
+
 @pytest.mark.parametrize("indent", ["", "    "])
 def test_text_behind_a_prompt_is_read_as_text_is(public, tmp_path, indent):
     folder = public("ceph/plain-text").source

@@ -697,6 +697,9 @@ def _pinned(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
     return cluster.pin(np.flatnonzero(which)) if which.any() else cluster
 
 
+NOMINAL = f"of {ROOM:.0f} times what each device deserves by its weight, not of disks"
+
+
 def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
     """Put in the bytes of placement groups and devices, and who leads by decree."""
     native: CephMap = cluster.native
@@ -707,6 +710,8 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
     if found.stats is not None and any(one.stat_sum for one in found.stats[2]):
         load = _loads(found, cluster, native)
         known = np.isfinite(capacity)
+        if not known.any():
+            found.notes.add(f"no sizes of devices: percentages are {NOMINAL}; add ceph osd df")
         # a device that osd df does not list has room by its weight
         room = ROOM * _deserved(cluster, load)
         cluster = cluster.replace(load=load, capacity=np.where(known, capacity, room))
@@ -1021,8 +1026,8 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     yield from noted(cluster.native)
     if uncapped(cluster):
         yield (
-            "no sizes: every placement group counts as one byte, and bytes are numbers of "
-            "replicas; add what ceph pg dump -f json prints"
+            "no sizes: every placement group counts as one byte, bytes are numbers of replicas, "
+            f"and percentages are {NOMINAL}; add what ceph pg dump -f json prints"
         )
 
 
