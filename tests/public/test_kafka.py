@@ -798,6 +798,13 @@ def test_racks_that_are_numbers(public):
     assert "moves 6 6" in case.run("solve", *files, "-o", "p.json").text
 
 
+def test_a_replica_too_many_stays_where_another_is_on_a_dead_broker(public):
+    case = public("kafka/in-sync-on-one-broker")
+    answer = case.run("solve", "described.txt", "-o", "p.json")
+    assert answer.code == 4 and "where no broker that is down would stay" in answer.text
+    assert lists(case, "p.json") == {}
+
+
 def test_two_racks_are_left_for_three_replicas(public):
     case = public("kafka/rack-of-three-lost")
     words = ("described.txt", "racks.txt", "--level", "none")

@@ -710,8 +710,6 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
     if found.stats is not None and any(one.stat_sum for one in found.stats[2]):
         load = _loads(found, cluster, native)
         known = np.isfinite(capacity)
-        if not known.any():
-            found.notes.add(f"no sizes of devices: percentages are {NOMINAL}; add ceph osd df")
         # a device that osd df does not list has room by its weight
         room = ROOM * _deserved(cluster, load)
         cluster = cluster.replace(load=load, capacity=np.where(known, capacity, room))
@@ -1024,11 +1022,14 @@ CARRIER = Carrier(
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield the missing inputs, their effect, and the commands that print them."""
     yield from noted(cluster.native)
+    load = cluster.partitions.load.voter
     if uncapped(cluster):
         yield (
             "no sizes: every placement group counts as one byte, bytes are numbers of replicas, "
             f"and percentages are {NOMINAL}; add what ceph pg dump -f json prints"
         )
+    elif np.array_equal(cluster.nodes.capacity, ROOM * _deserved(cluster, load)):
+        yield f"no sizes of devices: percentages are {NOMINAL}; add ceph osd df"
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:

@@ -668,7 +668,8 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
             "more replicas than the replication factor in "
             f"{counted(missing.longer_count, 'partition')} "
             f"({_some(missing.longer, missing.longer_count)}): those that are in sync stay, others "
-            "are dropped, not replaced"
+            "are dropped, not replaced, where no broker that is down would stay in the list: Kafka "
+            "refuses it"
         )
 
 
