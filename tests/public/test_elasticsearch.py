@@ -52,6 +52,30 @@ class TestWatermarks:
         assert targets(commands) < {"Paige Guthrie", "Herbert Edgar Wyndham"}
         assert "no disk and no shard of logstash-aaa-1111-2222" in answer.text
 
+    def test_words_between_tables_are_passed_over(self, public):
+        case = public("elasticsearch/words-between-tables")
+        answer = case.run("check", "session.txt")
+        assert answer.code == 0 and "2 nodes, 2 alive · 5 partitions · 10 rep" in answer.text
+        answer = case.run("solve", "session.txt", "--drain", "qpTYg9N")
+        assert answer.code == 4 and "5 replicas on live nodes that may keep none" in answer.text
+
+    @pytest.mark.parametrize("row", ["twitter 9 p STARTED WJN8ZGg", "twitter 9 r UNASSIGNED x y"])
+    def test_rows_behind_a_blank_line_are_no_words(self, public, row):
+        text = public("elasticsearch/words-between-tables").path("session.txt").read_text()
+        with pytest.raises(ek.InvalidInput, match="is no row of _cat/shards"):
+            ek.read(text.replace("es health", row).encode(), format="elasticsearch")
+
+    def test_attributes_of_nodes_by_a_table(self, public):
+        case = public("elasticsearch/attributes-by-cat-nodeattrs")
+        answer, commands = ordered(case, files=(*TEXTS, "settings.json"))
+        ((_, moved),) = commands
+        assert answer.code == 3 and (moved["index"], moved["to_node"]) == ("hamlet-2", "es721Node2")
+        files = (*TEXTS, "cluster.json", "nodeattrs.txt")
+        answer, commands = ordered(case, "--level", "none", files=files)
+        ((_, moved),) = commands
+        assert answer.code == 0 and (moved["shard"], moved["to_node"]) == (0, "es721Node3")
+        assert "no roles of nodes" in answer.text and "which no node has" not in answer.text
+
     def test_nodes_of_a_host_have_one_disk(self, public):
         text = public("elasticsearch/nodes-of-a-host").run("check", *TEXTS).text
         assert "6 nodes, 6 alive" in text

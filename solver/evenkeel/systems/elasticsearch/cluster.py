@@ -579,7 +579,8 @@ def _nodes(found: Findings) -> list[DataNode]:
         for name, key, ip in ends(row):
             if name and name not in {"UNASSIGNED", *empty} and name not in named:
                 roles = frozenset({SEARCH}) if name in searching else roles_of(row)
-                node = DataNode(name, key, row.get("host") or "", ip, roles)
+                own = tuple(found.attributes.get(name, {}).items())
+                node = DataNode(name, key, row.get("host") or "", ip, roles, own)
                 if node.holds or name in busy:
                     named[name] = node if node.holds else replace(node, roles=None)
     if empty:
@@ -845,8 +846,11 @@ MISSING = {
 }
 """Note on each kind of missing answer."""
 
-ROLES_ALONE = "no attributes of nodes: awareness and filters by attribute are not kept; add _nodes"
-"""In place of the note on nodes where a table gives their roles."""
+ALONE = {
+    "roles": "no attributes of nodes: awareness and filters by attribute are not kept; add _nodes",
+    "attributes": "no roles of nodes: any node may hold any shard; add _nodes",
+}
+"""In place of the note on nodes where a table gives one of these."""
 
 STARTED = (
     "no settings of the cluster but those that its nodes were started with, which others may "
@@ -942,11 +946,15 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield notes on missing answers and assumptions, each with its effect and what to add."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
+        given = {*native["answers"]}
+        parts = [kind for kind in ALONE if kind in given]
+        if len(parts) == len(ALONE):
+            given.add("nodes")
         instead = {
             "cluster settings": STARTED if native.get("started") else "",
-            "nodes": ROLES_ALONE if "roles" in native["answers"] else "",
+            "nodes": ALONE[parts[0]] if parts else "",
         }
         for kind, note in MISSING.items():
-            if kind not in native["answers"]:
+            if kind not in given:
                 yield instead.get(kind) or note
         yield from noted(native)

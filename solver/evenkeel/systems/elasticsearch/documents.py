@@ -96,11 +96,13 @@ def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
     return row
 
 
-Table = Literal["shards", "allocation", "roles"]
+Table = Literal["shards", "allocation", "roles", "attributes"]
 CatKind = Literal[Table, ""]
 
 LINES = 4
-"""Lines that are tried to identify a text."""
+"""Lines that are tried to identify a text, and each part of it behind a blank line."""
+
+BLANK = re.compile(r"\n[ \t\r]*\n")
 
 SHARD = re.compile(
     r"(?P<index>\S+) +(?P<shard>[0-9]{1,9}) +(?P<prirep>[prs]) +"
@@ -129,6 +131,7 @@ USUAL: Mapping[Table, Sequence[str]] = {
         "node", "node.role",
     ),
     "roles": (),
+    "attributes": (),
 }  # fmt: skip
 """Default columns, in their order."""
 
@@ -153,8 +156,9 @@ SHORT: dict[Table, Mapping[str, str]] = {
     },
 }  # fmt: skip
 """Columns by their aliases; those of ``_cat/nodes`` give the disks as well."""
-SHORT["roles"] = SHORT["allocation"]
+SHORT["roles"] = SHORT["attributes"] = SHORT["allocation"]
 
+OF_ATTRIBUTES = frozenset({"node", "attr", "value"})
 OF_ROLES = frozenset({"node", "node.role"})
 BESIDE_ROLES = frozenset({"ip", "master", "heap.percent", "ram.percent", "cpu", "version"})
 """Columns of ``_cat/nodes`` that are needed, and some that are usual beside them."""
@@ -173,14 +177,16 @@ def kind_of_text(head: str) -> CatKind:
     >>> kind_of_text("wiki 0 p STARTED 3014 31.1mb 192.168.56.10 Frankie Raye"), kind_of_text("a b")
     ('shards', '')
     """
-    for line in [line.strip() for line in head.lstrip().split("\n", LINES)[:LINES]]:
+    begins = [block.split("\n", LINES)[:LINES] for block in BLANK.split(head.lstrip())]
+    for line in [line.strip() for lines in begins for line in lines]:
         if _heads("shards", _titles("shards", line)) or SHARD.fullmatch(line):
             return "shards"
         row = ALLOCATION.fullmatch(line)
         if _heads("allocation", _titles("allocation", line)) or (row and row["total"]):
             return "allocation"
-        if _heads("roles", _titles("roles", line)):
-            return "roles"
+        for other in ("roles", "attributes"):
+            if _heads(other, _titles(other, line)):
+                return other
     return ""
 
 
@@ -203,6 +209,7 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         if missing := _missing(kind, titles):
             faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
             return Rows([], [])
+        filled = _without_words(filled, len(titles))
         ends = borders(header, [line for _, line in filled])
         # padded titles mean padded cells, which may hold blanks
         ways: list[Callable[[str], Row | None]] = []
@@ -214,6 +221,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         if _is_usual(kind, titles):
             ways.append(usual)
         known = partial(_headed, titles, ways)
+    elif kind == "shards":
+        filled = _without_words(filled, 0)
     found, wrong = Rows([], []), 0
     for number, line in filled:
         row = known(line)
@@ -223,7 +232,7 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
             continue
         wrong += 1
         if wrong <= LISTED_FAULTS:
-            of = "nodes" if kind == "roles" else kind
+            of = {"roles": "nodes", "attributes": "nodeattrs"}.get(kind, kind)
             message = f"is no row of _cat/{of}: ask for it with ?v, or with ?format=json"
             if line.strip() in CUT:
                 message = "stands for rows that were left out: ask for all of them"
@@ -231,6 +240,23 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
                 message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
     return found
+
+
+def _without_words(filled: Sequence[tuple[int, str]], width: int) -> list[tuple[int, str]]:
+    """Return lines without the words of a session above and below a table, behind blank lines.
+
+    What has half as many cells as the header, or the state of a shard, is meant as a row.
+    """
+    if not filled or filled[-1][0] - filled[0][0] < len(filled):
+        return [*filled]
+    kept: list[tuple[int, str]] = []
+    for number, line in filled:
+        cells = line.split()
+        begins = not kept or number > kept[-1][0] + 1
+        like = 2 * len(cells) >= width if width else not {*STATES.split("|")}.isdisjoint(cells)
+        if not begins or like or "UNASSIGNED" in cells or line.strip() in CUT:
+            kept.append((number, line))
+    return kept
 
 
 def _titles(kind: Table, line: str) -> list[str]:
@@ -244,6 +270,8 @@ def _heads(kind: Table, titles: Sequence[str]) -> bool:
         return {*titles} >= KEYS and "segment" not in titles
     if kind == "allocation":
         return "node" in titles and any(title.startswith("disk.") for title in titles)
+    if kind == "attributes":
+        return {*titles} >= OF_ATTRIBUTES
     # other tables have roles of nodes as well
     own = {*titles} <= OF_ROLES or not {*titles}.isdisjoint(BESIDE_ROLES)
     return {*titles} >= OF_ROLES and own
@@ -302,8 +330,8 @@ def _allocation(line: str) -> Row | None:
 
 
 Kind = Literal[
-    "shards", "allocation", "roles", "nodes", "stats", "state", "shutdown", "cluster settings",
-    "index settings", "",
+    "shards", "allocation", "roles", "attributes", "nodes", "stats", "state", "shutdown",
+    "cluster settings", "index settings", "",
 ]  # fmt: skip
 
 PASTED = re.compile(
@@ -315,7 +343,7 @@ PASTED = re.compile(
 
 BEGINS = re.compile(
     rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:GET +/?_|curl +[^|\n]*_)|/?_(?:cat|cluster|nodes|all)/"
-    rb"|index +shard +prirep |shards +(?:shards\.undesired +)?(?:write_load\S+ +)?disk\.)[^\n]*",
+    rb"|index +shard +prirep |(?:shards|name) +(?:[\w.]+ +)*disk\.)[^\n]*",
     re.MULTILINE,
 )
 """A line that asks for an answer, or the header of a table that another one precedes."""
@@ -482,6 +510,9 @@ class Findings:
     roles: list[Row] = field(default_factory=list)
     """Rows of ``_cat/nodes`` without disks."""
 
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By the name of the node, from ``_cat/nodeattrs``."""
+
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
     """By id."""
 
@@ -515,6 +546,8 @@ def _kind_of(document: Document) -> Kind:
     if head.startswith(b"["):
         if b'"prirep"' in head or all(name in head for name in SHARD_ROWS):
             return "shards"
+        if b'"attr"' in head and b'"value"' in head:
+            return "attributes"
         if not re.search(rb'"(?:node|name)"\s*:', head):
             return ""
         return "allocation" if b'"disk.' in head else "roles" if b'"node.role"' in head else ""
@@ -609,7 +642,6 @@ OTHERS = {
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
     rb".{0,400}(heap\.percent|node\.role)|[^\n]*[0-9.]+ +[a-z]+ +[*-] +\S": "_cat/nodes needs its "
     "header (?v), with the columns name and node.role",
-    rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
     rb'\s*\{\s*"error"\s*:.{0,4000}"status"\s*:\s*(?:4|5)\d\d': "the cluster answered "
     "with an error",
     rb"health +status +index": "_cat/indices lists no node",
@@ -649,7 +681,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
             loaded = load_yaml(faults, given, "ask for format=json")
             document = Document(given.name, msgspec.json.encode(loaded), given.path)
         found.kinds.add(kind)
-        if kind == "shards" or kind == "allocation" or kind == "roles":
+        if kind in ("shards", "allocation", "roles", "attributes"):
             _take_table(found, document, kind)
         elif kind == "nodes":
             _take_nodes(found, document)
@@ -681,8 +713,8 @@ def _known(found: Findings, document: Document) -> list[Document]:
     answers = _answers(document)
     known = [(_kind_of(one), PATH.search(one.before), one) for one in answers if _kind_of(one)]
     given = (
-        (document.origin, f"{kind} by {path[0].decode()}" if path else kind, "" if path else str(i),
-         (kind, one))
+        (document.origin, f"{kind} by {path[0].decode()}" if path else kind,
+         str(i) if kind == "shards" and not path else "", (kind, one))
         for i, (kind, path, one) in enumerate(known)
     )  # fmt: skip
     held = last_states(found.notes, given)
@@ -719,6 +751,11 @@ def _take_table(found: Findings, document: Document, kind: Table) -> None:
             found.kinds.add("roles")
         if kind == "roles":
             found.roles += rows
+            return
+        if kind == "attributes":
+            for row in rows:
+                own = found.attributes.setdefault(row.get("node") or "", {})
+                own[row.get("attr") or ""] = row.get("value") or ""
             return
         places = [f"{name}:{i}" for i in lines] or [f"{name}: [{i}]" for i in range(len(rows))]
         found.allocation += zip(places, rows, strict=True)
