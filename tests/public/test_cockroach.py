@@ -959,3 +959,13 @@ def test_the_state_of_a_decommission_with_readiness_is_read(public):
     assert answer.code == 0
     moves = re.findall("RELOCATE VOTERS FROM (.*) TO (.*);", case.written("out.sql"))
     assert len(moves) == 38 and {source for source, _ in moves} == {"4"}
+
+
+def test_statements_in_fences_of_markdown_are_read(public):
+    case = public("cockroach/lease-of-the-system-database")
+    answer = case.run("solve", "before.txt", "-o", "p.sql", "--json")
+    assert (answer.json["moves"], case.written("p.sql")) == (
+        0,
+        "ALTER RANGE 6 RELOCATE LEASE TO 2;\n",
+    )
+    assert case.run("check", "after.txt", "--json").json["broken"] == {}

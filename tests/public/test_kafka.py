@@ -931,3 +931,10 @@ def test_two_of_five_brokers_are_emptied_as_one_session_describes_them(public):
     assert len(after) == 18 and all(sorted(row) == [0, 1, 2] for row in after.values())
     led = Counter(row[0] for row in after.values()) + Counter([0, 0])  # two lists stay
     assert max(led.values()) == 7
+
+
+def test_brokers_of_a_proposal_below_a_description_are_up(public):
+    case = public("kafka/one-broker-to-three")
+    answer = case.run("solve", "session.txt", "-o", "p.json", "--json")
+    assert answer.json["moves"] == 2 and "brokers of the other count as up" in answer.text
+    assert sorted(lists(case, "p.json").values()) == [[1], [2]]

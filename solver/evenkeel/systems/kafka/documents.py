@@ -242,7 +242,9 @@ def read_beside(findings: Findings, document: Document) -> None:
     if kind_of(document) == "description":  # which shows what was ordered before it
         end = data.find(b"\n", data.rfind(b"Replicas:"))
         rest = document.part(end, len(data)) if end >= 0 else Document("", b"")
-        if b'"partitions"' in rest.data and ASSIGNED.search(rest.data):
+        if PROPOSED.search(rest.data):
+            _read_proposal(findings, rest)
+        elif b'"partitions"' in rest.data and ASSIGNED.search(rest.data):
             findings.proposals.append(document.name)
         _read_begun(findings, rest)
         if b'"logDirs"' in data:
