@@ -106,7 +106,6 @@ REFUSED = {
         "solr.json": "Solr … two tables",
         "hdfs.txt": "HDFS … two tables",
         "mongo.txt": "MongoDB … two tables",
-        "citus.csv": "cap_NAME",
     },
 }  # fmt: skip
 """What is said of files that are refused, by case and files; an ellipsis parts several texts."""
@@ -284,7 +283,18 @@ SOUND = {
         "queues.json zones.txt": "3 nodes, 3 alive · 1 partition · 3 replicas",
     },
     "rabbitmq/queues-one-by-one": {"queue.json": ""},
+    "tables/outputs-of-other-systems": {
+        "citus.csv": "no table of nodes … nothing that is read in shard_name … 2 nodes, 2 alive",
+    },
+    "tables/printed-by-other-systems": {
+        "tidb.txt": "PEER_ID, STATUS … 4 partitions · 12 replicas … leaders 2.2500",
+        "vitess.txt": "12 nodes, 12 alive · 4 partitions · 12 replicas",
+        "hbase.txt": "2 nodes, 2 alive · 10 partitions · 10 replicas",
+        "starrocks.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
+        "solr.csv": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 2.0000",
+    },
     "tables/printed-by-crash": {
+        "regions.txt": "2 nodes, 2 alive · 2 partitions · 3 replicas … leaders 2.0000",
         "stores.txt replicas.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",
     },
 }  # fmt: skip

@@ -383,3 +383,12 @@ class TestRolesInOtherWords:
         found = case.run("solve", *words).json
         assert (found["status"], found["moves"]) == ("infeasible", 1)
         assert found["broken"] == {"not_kept": 1}
+
+
+def test_leaders_of_regions_leave_the_store_that_leads_most(public):
+    case = public("tables/printed-by-other-systems")
+    found = case.run("solve", "tidb.txt", "--method", "leaders", "-o", "out.csv", "--json").json
+    assert (found["status"], found["leader_changes"], found["most_leaders"]) == ("optimal", 1, 2)
+    assert case.written("out.csv").startswith("REGION_ID,STORE_ID,role,")
+    placed = ek.read(case.folder / "out.csv", case.folder / "out.nodes.csv")
+    assert np.bincount(placed.placement.leader_node).tolist() == [2, 1, 1]

@@ -31,6 +31,7 @@ from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows
+from evenkeel.systems.tables.other_headings import in_our_words, titles_in
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
@@ -134,6 +135,12 @@ class Found:
     undisked: list[str] = field(default_factory=list)
     """Nodes without disks of which replicas name some."""
     rules: tuple[str, Rules] | None = None
+    unread: list[str] = field(default_factory=list)
+    """Titles of columns of another system's table of replicas that are not read."""
+    renamed: bool = False
+    """Whether the headings of replicas are those of another system, which lists no nodes."""
+    untold: bool = False
+    """Whether there is no table of nodes: those that replicas are on count."""
     nulls: dict[str, int] = field(default_factory=dict)
     """Numbers of cells without a value that are read as empty, or as a default, by column."""
 
@@ -150,13 +157,19 @@ def kind_of(document: Document) -> Kind:
         return "nodes"
     if names & {*NODE} and names <= OF_NODES | TIERS and not RULED.match(document.data[:HEAD]):
         return "nodes"
-    if names & LISTED and (names >= {"group", "index"} or "partition" in names):
+    if _is_ours(names) or titles_in(names):
         return "replicas"
     if is_of_disks(names):
         return "disks"
     if RULE.search(document.data[:65536]):
         return "rules"
     return ""
+
+
+def _is_ours(names: Collection[str]) -> bool:
+    """Return whether a table has our columns of replicas."""
+    located = "partition" in names or {"group", "index"} <= {*names}
+    return located and not LISTED.isdisjoint(names)
 
 
 def tables_in(documents: Sequence[Document]) -> Found:
@@ -169,6 +182,9 @@ def tables_in(documents: Sequence[Document]) -> Found:
             found.nodes.append(_without_nulls(found, table, {name_column(table)}))
         elif kind == "replicas":
             table = _named_once(read_table(found.faults, document))
+            if not _is_ours(table.columns):
+                table, found.unread = in_our_words(table)
+                found.renamed = True
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
         elif kind == "disks":
             table = read_table(found.faults, document)
@@ -179,6 +195,11 @@ def tables_in(documents: Sequence[Document]) -> Found:
             message = "is neither a table of nodes, replicas or disks nor rules in TOML"
             found.faults.add(document.name, document.data[:40], message)
     faults = found.faults
+    if len(found.replicas) == 1 and not found.nodes and not faults:
+        found.untold = True
+        rows = found.replicas[0] if found.renamed else _row_by_replica(found.replicas[0], ())
+        held = [*filter(None, dict.fromkeys(rows.columns["node"]))]
+        found.nodes = [Table(rows.name, {"node": held}, range(len(held)), {"node": "node"})]
     for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
         if len(tables) != 1 and not faults:
             names = [document.name for document in documents]
@@ -189,7 +210,8 @@ def tables_in(documents: Sequence[Document]) -> Found:
         faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
-    found.replicas = [_row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
+    if not found.renamed:
+        found.replicas = [_row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
     return found
 
 
@@ -807,6 +829,9 @@ EMPTY = "empty"
 UNDISKED = "undisked"
 """Key of nodes without disks of which replicas name some."""
 
+UNREAD, UNTOLD = "unread", "untold"
+"""Keys of the columns that are not read, and of whether there is no table of nodes."""
+
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
@@ -883,6 +908,8 @@ def with_headings(
     payload |= {UNCAPPED: [*unknown]} if unknown else {}
     payload |= {GONE: [*gone]} if gone else {}
     payload |= {UNDISKED: found.undisked} if found.undisked else {}
+    payload |= {UNREAD: found.unread} if found.unread else {}
+    payload |= {UNTOLD: True} if found.untold else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
     payload |= _empty(nodes, replicas, dimensions)
@@ -962,6 +989,13 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         yield (
             f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
             "count as not known"
+        )
+    if _remembers(cluster) and cluster.native.get(UNTOLD):
+        yield "no table of nodes: those that replicas are on count, all alive; others are not known"
+    if unread := cluster.native.get(UNREAD, ()) if _remembers(cluster) else ():
+        yield (
+            f"nothing that is read in {some_of(unread, printable, NAMED)}: a column of sizes is "
+            "read as size_NAME, one of loads as load_NAME"
         )
     if tiers := _without_limits(cluster):
         yield (
