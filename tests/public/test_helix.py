@@ -312,7 +312,7 @@ def test_segments_of_a_tier_stay_there(public):
 
 def test_segments_in_error_are_noted(public):
     answer, _ = solved(public("helix/pinot-segments-in-error"))
-    assert answer.json["moves"] == 0 and "of t_OFFLINE replicas in the state ERROR" in answer.err
+    assert answer.json["moves"] == 0 and " of t_OFFLINE): Helix leaves them alone" in answer.err
 
 
 def test_completed_segments_go_to_servers_with_a_tag_of_another_kind(public):
@@ -333,6 +333,8 @@ def test_live_instances_are_read_as_zkcli_lists_them(public):
         assert dict(zip(nodes.names, nodes.alive.tolist(), strict=True)) == {
             "localhost_12913": True, "localhost_12914": True, "localhost_12915": False
         }  # fmt: skip
+    alone = "".join([*lines[:2], *lines[4:]]).encode(), "".join(listing).encode()
+    assert ek.read(*alone).nodes.alive.tolist() == [True, True, False]
     answer = case.run("solve", "session.txt", "--level", "none", "--json")
     assert (answer.code, answer.json["broken"]) == (4, {"on_dead": 3})
     assert "no live instances" not in answer.err

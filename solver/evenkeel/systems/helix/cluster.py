@@ -48,7 +48,7 @@ NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: 
 NO_KEY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
 NO_LIVE = "no live instances: all count as alive; add LIVEINSTANCES"
 BROKEN = (
-    "of {} replicas in the state ERROR: Helix leaves them alone until they are reset, and they "
+    "replicas in the state ERROR ({}): Helix leaves them alone until they are reset, and they "
     "count as they are"
 )
 NO_VIEW = "no external view: replicas count as where ideal states have them; add EXTERNALVIEW"
@@ -263,8 +263,8 @@ def _placement(
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
     leader[(width == 0) & (top > 0) & (replicas > 0)] = 0  # it is led once it is placed
     broken = state == number["ERROR"]
-    for one in [found[g] for g in np.unique(group[owner[broken]])]:
-        records.notes.add(BROKEN, one.name)
+    for g, count in zip(*np.unique(group[owner[broken]], return_counts=True), strict=True):
+        records.notes.add(BROKEN, f"{count} of {found[g].name}")
     flags = broken * int(Flag.ERROR) + held * int(Flag.PINNED)
     if (top > 0).any() and (top == 0).any():
         # a cluster has leaders or has none: the first replica stands for one that is not there

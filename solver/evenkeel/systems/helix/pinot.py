@@ -54,7 +54,8 @@ DECIDED = "what a rebalance of Pinot decided on: segments count where it puts th
 
 OTHERS = re.compile(
     rb'\s*\{\s*"_segmentToConsumingInfoMap"\s*:|'
-    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsCountMap|rebalanceSummaryResult)"\s*:',
+    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsCountMap|rebalanceSummaryResult|'
+    rb'segmentDebugInfos)"\s*:',
     re.DOTALL,
 )
 """What answers begin with or contain that have no states of segments."""

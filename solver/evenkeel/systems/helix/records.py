@@ -224,7 +224,14 @@ def recognises(document: Document) -> str:
         return "records"
     if pinot.is_answer(document):
         return "answers of Pinot's controller"
+    if _is_ls(document):
+        return "live instances"
     return "instances" if _is_listing(document) else ""
+
+
+def _is_ls(document: Document) -> bool:
+    """Return whether a document has a list of live instances of zkCli.sh, and no record."""
+    return b"{" not in document.data and LIVE.search(document.data) is not None
 
 
 def hint(document: Document) -> str:
@@ -264,6 +271,12 @@ def _is_listing(document: Document) -> bool:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     """Read all records that placing needs."""
     records = Records()
+    around = [
+        text
+        for one in documents
+        for text in (one.before, one.after, one.data if _is_ls(one) else b"")
+    ]
+    documents = [one for one in documents if not _is_ls(one)]
     held = last_answers(records.notes, documents)
     for note in (note for one in held for note in pinot.notes_on(one)):
         records.notes.add(note)
@@ -281,7 +294,6 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
             continue
         for found in _records_of(faults, records.notes, document):
             _add(faults, records, found, named)
-    around = (text for one in documents for text in (one.before, one.after))
     if live := [found[1] for text in around for found in LIVE.finditer(text)]:
         names = [name.strip() for name in live[-1].decode("utf-8", "replace").split(",")]
         records.listings.append(Listing(names := [*filter(None, names)], names))
