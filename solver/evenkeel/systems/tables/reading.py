@@ -139,7 +139,7 @@ class Found:
     """Titles of columns of another system's table of replicas that are not read."""
     renamed: bool = False
     """Whether the headings of replicas are those of another system, which lists no nodes."""
-    untold: bool = False
+    without_nodes: bool = False
     """Whether there is no table of nodes: those that replicas are on count."""
     nulls: dict[str, int] = field(default_factory=dict)
     """Numbers of cells without a value that are read as empty, or as a default, by column."""
@@ -196,7 +196,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
             found.faults.add(document.name, document.data[:40], message)
     faults = found.faults
     if len(found.replicas) == 1 and not found.nodes and not faults:
-        found.untold = True
+        found.without_nodes = True
         rows = found.replicas[0] if found.renamed else _row_by_replica(found.replicas[0], ())
         held = [*filter(None, dict.fromkeys(rows.columns["node"]))]
         found.nodes = [Table(rows.name, {"node": held}, range(len(held)), {"node": "node"})]
@@ -829,7 +829,7 @@ EMPTY = "empty"
 UNDISKED = "undisked"
 """Key of nodes without disks of which replicas name some."""
 
-UNREAD, UNTOLD = "unread", "untold"
+UNREAD, WITHOUT_NODES = "unread", "without_nodes"
 """Keys of the columns that are not read, and of whether there is no table of nodes."""
 
 NULL_COUNTS = "nulls"
@@ -909,7 +909,7 @@ def with_headings(
     payload |= {GONE: [*gone]} if gone else {}
     payload |= {UNDISKED: found.undisked} if found.undisked else {}
     payload |= {UNREAD: found.unread} if found.unread else {}
-    payload |= {UNTOLD: True} if found.untold else {}
+    payload |= {WITHOUT_NODES: True} if found.without_nodes else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
     payload |= _empty(nodes, replicas, dimensions)
@@ -990,7 +990,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
             "count as not known"
         )
-    if _remembers(cluster) and cluster.native.get(UNTOLD):
+    if _remembers(cluster) and cluster.native.get(WITHOUT_NODES):
         yield "no table of nodes: those that replicas are on count, all alive; others are not known"
     if unread := cluster.native.get(UNREAD, ()) if _remembers(cluster) else ():
         yield (
