@@ -314,9 +314,16 @@ class TestWhatIsWrong:
     def test_rows_that_are_no_rows_are_named_by_line(self, rows):
         assert faults_of(SMALL, rows)[0][0].startswith("<bytes>:2")
 
-    @pytest.mark.parametrize("files", [(SMALL,), (PLACED,), (SMALL, SMALL, PLACED), (b"x",)])
+    @pytest.mark.parametrize(
+        "files", [(SMALL,), (b"partition,node\np,\n",), (SMALL, SMALL, PLACED), (b"x",)]
+    )
     def test_two_tables_are_needed(self, files):
         assert faults_of(*files)
+
+    def test_replicas_alone_are_on_the_nodes_that_they_name(self):
+        cluster = ek.read(b"partition,nodes\np,\"n2,n1\"\nq,n2\n")
+        assert [*cluster.nodes.names] == ["n2", "n1"]
+        assert "no table of nodes" in " ".join(registry.find("tables").left_out(cluster))
 
     def test_what_is_claimed_takes_no_memory(self):
         rows = b"partition,node,replicas\n" + b"".join(b"p%d,a,32767\n" % i for i in range(900))

@@ -196,10 +196,11 @@ def tables_in(documents: Sequence[Document]) -> Found:
             found.faults.add(document.name, document.data[:40], message)
     faults = found.faults
     if len(found.replicas) == 1 and not found.nodes and not faults:
-        found.without_nodes = True
         rows = found.replicas[0] if found.renamed else _row_by_replica(found.replicas[0], ())
         held = [*filter(None, dict.fromkeys(rows.columns["node"]))]
-        found.nodes = [Table(rows.name, {"node": held}, range(len(held)), {"node": "node"})]
+        found.without_nodes = bool(held)
+        if held:
+            found.nodes = [Table(rows.name, {"node": held}, range(len(held)), {"node": "node"})]
     for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
         if len(tables) != 1 and not faults:
             names = [document.name for document in documents]
