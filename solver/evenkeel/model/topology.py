@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import entries_of, items_of, read_only
-from evenkeel.model.reading.quantities import is_missing, is_whole
+from evenkeel.model.reading.quantities import check_text, is_missing, is_whole
 
 NODE_TIER = "node"
 """Name of the tier that is the node itself."""
@@ -90,6 +90,9 @@ class Topology:
         given_labels = {} if domains is None else entries_of(faults, "domains", domains)
         tiers = tuple(given_labels)
         crosses = items_of(faults, "crossing", crossing)
+        for tier in crosses:
+            check_text(faults, "crossing", tier)
+        crosses = [tier for tier in crosses if isinstance(tier, str)]
         label = np.full((len(tiers), nodes), -1, np.int32)
         domain = np.full((len(tiers), nodes), -1, np.int32)
         label_names = []

@@ -24,6 +24,8 @@ logger = logging.getLogger("evenkeel.frontier")
 FINEST = 0.001
 """The tolerance of the most level point, by default."""
 
+MOST_POINTS = 1000
+
 HALVINGS = 6
 """Solves that look for the best plan between two points."""
 
@@ -147,7 +149,7 @@ def frontier(
     cluster : Cluster
         The snapshot.
     points : int, optional
-        How many plans to try, at least 2.
+        How many plans to try, 2 to 1000.
     goals : Goals, optional
         Its ``level`` is the tolerance of the most level point, a single number; 0.001 by default.
         All points meet its other tolerances as well. ``act_above`` and ``worth`` are left out,
@@ -178,8 +180,8 @@ def frontier(
     """
     goals = Goals(level=FINEST) if goals is None else goals
     faults = FaultList()
-    if not isinstance(points, int) or points < 2:
-        faults.add("points", points, "must be a whole number, 2 or more")
+    if not isinstance(points, int) or not 2 <= points <= MOST_POINTS:
+        faults.add("points", points, f"must be a whole number, 2 to {MOST_POINTS}")
     if not isinstance(goals, Goals) or not isinstance(goals.level, float | int):
         message = "must be Goals with one level for all dimensions, such as Goals(level=0.02)"
         faults.add("goals", goals, message)

@@ -336,9 +336,6 @@ STANDING_ONCE = ("node_row", "replicas", "leaders", "loads")
 COMPARED = ("drop", "partitions")
 """Changes that no scenario may make: partitions are compared with those of the cluster."""
 
-NO_BUDGETS = (None, Limits())
-"""What ``limits`` are where none are to be kept."""
-
 
 class Asked(TypedDict, total=False):
     """What ``solve`` is asked for in every scenario.
@@ -443,7 +440,9 @@ def changed(cluster: Cluster, change: Changes) -> Cluster:
 
 def is_loss(asked: Asked, change: Changes) -> bool:
     """Whether nothing happens but that nodes are lost, and no budget is to be kept."""
-    return asked.get("limits") in NO_BUDGETS and change.named == {"down"}
+    limits = asked.get("limits")
+    free = limits is None or (isinstance(limits, Limits) and limits == Limits())
+    return free and change.named == {"down"}
 
 
 def repaired(held: HeldCluster, method: MethodName, asked: Asked, change: Changes) -> Result:

@@ -28,6 +28,7 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import as_path, write_atomically
 from evenkeel.model.runtime.later import imported
 from evenkeel.systems.documents import collector_held
@@ -393,6 +394,7 @@ def write(
     if not isinstance(cluster, Cluster):
         message = "must be a Cluster; what a solve came to goes with it, placement=result"
         raise InvalidInput([Fault("cluster", type(cluster).__name__, message)])
+    require("overwrite", overwrite, bool)
     target_file = as_path(path)
     chosen = writer_of(cluster, target_file, format)
     assert chosen.encode is not None

@@ -169,7 +169,8 @@ class Headroom:
             If that was not asked.
         """
         faults = FaultList()
-        found = [one for one in self.reaches if (one.grows, one.loss) == (grows, loss)]
+        texts = isinstance(grows, str) and isinstance(loss, str)
+        found = [one for one in self.reaches if texts and (one.grows, one.loss) == (grows, loss)]
         if not found:
             known = [(one.grows, one.loss) for one in self.reaches]
             faults.add("grows, loss", (grows, loss), f"was not asked; there are {known}")

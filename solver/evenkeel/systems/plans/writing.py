@@ -77,6 +77,7 @@ def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool =
     True
     """
     require("plan", plan, Plan)
+    require("with_cluster", with_cluster, bool)
     return write_atomically(path, encoded(plan, with_cluster=with_cluster))
 
 

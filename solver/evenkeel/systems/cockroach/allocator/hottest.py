@@ -124,7 +124,7 @@ def _checked(cluster: Cluster, node: int | str, k: int, dimension: str | None) -
     known = cluster.dimensions
     usual = [name for name in ("qps", "cpu") if name in known]
     wanted = dimension if dimension is not None else [*usual, *known, ""][0]
-    if wanted not in known:
+    if not isinstance(wanted, str) or wanted not in known:
         faults.add("dimension", dimension, f"is none of {', '.join(known) or 'none'}")
     if not isinstance(k, int | np.integer) or k < 0:
         faults.add("k", k, "needs a whole number, 0 or more")
