@@ -321,7 +321,7 @@ class TestWhatIsWrong:
         assert faults_of(*files)
 
     def test_replicas_alone_are_on_the_nodes_that_they_name(self):
-        cluster = ek.read(b"partition,nodes\np,\"n2,n1\"\nq,n2\n")
+        cluster = ek.read(b'partition,nodes\np,"n2,n1"\nq,n2\n')
         assert [*cluster.nodes.names] == ["n2", "n1"]
         assert "no table of nodes" in " ".join(registry.find("tables").left_out(cluster))
 
