@@ -10,6 +10,11 @@ PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
 """From which amount on prefixes are written, and which."""
 
 
+BINARY = tuple(
+    (prefix, 2.0**power) for prefix, power in zip("PTGMK", range(50, 0, -10), strict=True)
+)
+
+
 def percent(share: float) -> str:
     """Write a share of a capacity; a dash where there is none to speak of."""
     return f"{100.0 * share:,.1f}%" if np.isfinite(share) else "∞" if share > 0 else "-"
@@ -45,6 +50,16 @@ def amount(value: float) -> str:
     value = float(f"{value:.4g}")  # 1,000 of a unit after rounding is one of the next
     prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
     return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
+
+
+def binary(value: float) -> str:
+    """Write bytes as systems do that count in powers of 1,024.
+
+    >>> binary(20.0 * 2**30), binary(1_500.0)
+    ('20.0 GiB', '1.5 KiB')
+    """
+    prefix, unit = next(((p, u) for p, u in BINARY if value >= 0.99995 * u), BINARY[-1])
+    return f"{value / unit:,.1f} {prefix}iB"
 
 
 def data(value: float, dimension: str) -> str:

@@ -262,11 +262,13 @@ class Watermark(NamedTuple):
 
 
 class Disks(NamedTuple):
-    """Arguments of a cluster, and the nodes above the low watermark."""
+    """Arguments of a cluster, the nodes above the low watermark, and the disks of nodes."""
 
     given: dict[str, Any]
     above: NDArray[np.bool_]
     """Nodes above the low watermark, (N,)."""
+
+    known: Mapping[int, Disk]
 
 
 def disks_of(
@@ -310,7 +312,7 @@ def disks_of(
         "capacity": capacity,
         "bytes": "disk" if measured else None,
     }
-    return Disks(given, above)
+    return Disks(given, above, disks)
 
 
 def _sizes(
@@ -530,6 +532,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given["native"] = {
         "shards": found.shards, "answers": sorted(found.kinds), "notes": [*found.notes],
         "started": sorted(found.started),
+        "disks": {nodes[n].name: [*disk] for n, disk in sorted(disks.known.items())},
         "enable": {
             index: str(settings[ENABLE][1])
             for index, settings in found.indices.items() if ENABLE in settings

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from evenkeel.measure.loads import node_loads
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
@@ -24,7 +25,7 @@ from evenkeel.systems.elasticsearch.factors import (
     path_of,
 )
 from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, anybody
-from evenkeel.systems.folders.form import Command, Hold, Setting, literal
+from evenkeel.systems.folders.form import Command, Hold, Setting, literal, shown
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -145,6 +146,23 @@ RELOCATED = _es("GET", "/_cluster/health?filter_path=relocating_shards", "-f", c
 RELOCATED.waits = True
 
 
+def shares(plan: "Plan") -> list[tuple[str, float, float]]:
+    """Return ``disk.percent`` of nodes before and after, as ``_cat/allocation`` has it."""
+    cluster, native = plan.cluster, plan.cluster.native
+    try:
+        disks = msgspec.convert(native["disks"], dict[str, tuple[float, float, float]])
+    except (msgspec.ValidationError, KeyError, TypeError):
+        return []
+    if cluster.bytes_dimension < 0:
+        return []
+    ends = node_loads(cluster, plan.end)[:, cluster.bytes_dimension].tolist()
+    return [
+        (f"`disk.percent` of {shown(name)}", used / total, (others + end) / total)
+        for name, end in zip(cluster.nodes.names, ends, strict=False)
+        for total, used, others in [disks.get(name, (0.0, 0.0, 0.0))] if total > 0.0
+    ]  # fmt: skip
+
+
 def look(plan: "Plan") -> list[Command]:
     """Return what lists shards and nodes."""
     columns = "index,shard,prirep,state,docs,store,ip,id,node"
@@ -223,5 +241,5 @@ CARRIER = Carrier(
     orders=orders, look=look, settings=SETTINGS, notes=NOTES, leader=anybody,
     checks={"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated},
     hold=(_held("persistent"), _held("transient")), still="the balancer is still held",
-    lists_nodes=lists_nodes, listed=listed, pace=PACE,
+    lists_nodes=lists_nodes, listed=listed, pace=PACE, binary=True, shares=shares,
 )  # fmt: skip

@@ -215,6 +215,10 @@ class Carrier:
     # how copies that are on their way and lead nowhere any more are dropped, in a sentence; ""
     # where the system does so by itself
     drops: str = ""
+    # whether the system writes bytes in powers of 1,024
+    binary: bool = False
+    # ``shares(plan)``: what the system shows of nodes, and how much of it before and after
+    shares: "Callable[[Plan], Sequence[tuple[str, float, float]]]" = lambda plan: ()
     # ``listed(cluster)``: how many replicas the system lists for each partition, (P,); None where
     # it lists no number beside the replicas themselves
     listed: Callable[[Cluster], NDArray[np.int32]] | None = None

@@ -21,7 +21,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import as_path
-from evenkeel.model.runtime.figures import amount, duration
+from evenkeel.model.runtime.figures import amount, binary, duration
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.explain import held_to, seconds_by_wave
 from evenkeel.planning.plan import Plan
@@ -110,8 +110,11 @@ def lacking(one: Blocked, why: str = "") -> str:
     return f"{shown(one.partition)}[{one.slot}] {way} ({why or f'no {plain(one.lacks)}'})"
 
 
-MOST_CHANGES = 10
-"""Partitions of a wave that are listed one by one."""
+MOST_CHANGES, MOST_OF_ALL = 10, 500
+"""Partitions that are listed one by one: those of a wave at least, and those of all waves."""
+
+MOST_SHARES = 30
+"""Nodes of which is listed what the system shows of them, those with the most."""
 
 
 def wave_table(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
@@ -130,7 +133,7 @@ def wave_table(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
         cells = [f"{number}", f"{len(wave):,}", f"{joins:,}", f"{led:,}"]
         if sized:
             size = plan.steps.size[_steps_of(copies, wave)].sum()
-            cells.append(amount(float(size)))
+            cells.append((binary if carrier.binary else amount)(float(size)))
         cells += [duration(seconds)] if paced else []
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -140,9 +143,10 @@ def change_list(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
     """Return a line for each wave: which replicas go from where to where, and who leads then."""
     names = plan.cluster.nodes.names
     lines = []
+    most = max(MOST_CHANGES, MOST_OF_ALL // max(len(waves), 1))
     for number, wave in enumerate(waves, start=1):
-        changes = "; ".join(_change(names, one, carrier) for one in wave[:MOST_CHANGES])
-        left = len(wave) - MOST_CHANGES
+        changes = "; ".join(_change(names, one, carrier) for one in wave[:most])
+        left = len(wave) - most
         more = f"; and {left:,} more, which `plan.json` has" if left > 0 else ""
         lines.append(f"- **{number}**: {changes}{more}")
     return "\n".join(lines)
@@ -310,7 +314,7 @@ def readme(
         system=plan.cluster.native_format,
         what=_what(plan, carrier),
         asked=_asked(plan.goals) + _reasons(plan),
-        why=_why(plan),
+        why=_why(plan, carrier),
         pace=_pace(plan, waves),
         waves=wave_table(plan, carrier, waves) if waves else "None between nodes.",
         changes=change_list(plan, carrier, waves),
@@ -381,14 +385,15 @@ def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
 
 def _what(plan: Plan, carrier: Carrier) -> str:
     cluster = plan.cluster
-    amount = ""
+    size = ""
     if cluster.bytes_dimension >= 0:
         unit = cluster.dimensions[cluster.bytes_dimension]
-        amount = f", {plan.bytes:,.0f} of {shown(unit)}"
+        written = binary(plan.bytes) if carrier.binary else f"{plan.bytes:,.0f}"
+        size = f", {written} of {shown(unit)}"
     partitions, nodes = len(cluster.partitions), len(cluster.nodes)
-    size = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
+    where = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
     are = "is" if plan.copies == 1 else "are"
-    text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
+    text = f"{counted(plan.copies, 'replica')} {are} copied{size}, in a cluster of {where}."
     if plan.cancelled:
         names = some_of(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
@@ -473,7 +478,7 @@ def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
     return text
 
 
-def _why(plan: Plan) -> str:
+def _why(plan: Plan, carrier: Carrier) -> str:
     """Return what is broken, and how level the cluster is, before and after."""
     cluster = plan.cluster
     before, after = cluster.placement, plan.end
@@ -493,6 +498,10 @@ def _why(plan: Plan) -> str:
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
+    shares = sorted(carrier.shares(plan), key=lambda one: -max(one[1:]))
+    rows += [f"| {name} | {was:.1%} | {will:.1%} |" for name, was, will in shares[:MOST_SHARES]]
+    if (left := len(shares) - MOST_SHARES) > 0:
+        rows.append(f"| and {left:,} nodes with less | | |")
     if sentence := below_mean_note(level):
         rows += ["", f"Where that is less than 1, {sentence}."]
     return "\n".join(rows)
