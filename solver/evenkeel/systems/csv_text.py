@@ -59,8 +59,8 @@ HEAD = 65536
 DELIMITERS = "\t;,"
 """Tried in this order on the header line."""
 
-ASIDE = ("#", "sep=")
-"""How lines begin that are no rows: comments, and the mark of Excel."""
+ASIDE = ("#", "-- ", "sep=")
+"""How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
 
 DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
 """A line of a table that is drawn."""
@@ -465,7 +465,7 @@ def _text(value: Cell) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]"
+        return msgspec.json.encode([*map(str, value)]).decode()
     return "" if value is None else str(value).strip()
 
 

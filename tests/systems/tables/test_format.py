@@ -325,6 +325,17 @@ class TestWhatIsWrong:
         assert [*cluster.nodes.names] == ["n2", "n1"]
         assert "no table of nodes" in " ".join(registry.find("tables").left_out(cluster))
 
+    def test_names_in_a_list_of_json_may_have_commas(self):
+        nodes = b'[{"node": "rs1,16020"}, {"node": "rs2,16020"}]'
+        rows = b'[{"partition": "p", "nodes": ["rs2,16020", "rs1,16020"]}]'
+        assert ek.read(nodes, rows).placement.nodes.tolist() == [[1, 0]]
+        listed = b'partition,nodes\np,"[""rs2,16020"",""rs1,16020""]"\n'
+        assert ek.read(nodes, listed).placement.nodes.tolist() == [[1, 0]]
+
+    def test_comments_of_sql_are_no_rows(self):
+        nodes = b"-- SELECT node FROM nodes;\nnode,zone\na,x\n-- and the last\nb,y\n"
+        assert [*ek.read(nodes, b"partition,node\np,a\n").nodes.names] == ["a", "b"]
+
     def test_what_is_claimed_takes_no_memory(self):
         rows = b"partition,node,replicas\n" + b"".join(b"p%d,a,32767\n" % i for i in range(900))
         assert faults_of(SMALL, rows)[0] == ("<bytes>: replicas", 900 * 32767)

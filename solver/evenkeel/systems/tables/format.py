@@ -33,7 +33,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.systems.csv_text import HEAD, SPECIAL, encode_table, header_of
+from evenkeel.systems.csv_text import ASIDE, HEAD, SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
@@ -130,7 +130,7 @@ def _by_group(cluster: Cluster, headings: Headings) -> dict[int, list[str]] | No
 def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
     """Note what would not come back as it is: cells are stripped, and # starts a comment."""
     for i, text in enumerate(texts):
-        if not text or text != text.strip() or text.startswith("#") or "\0" in text:
+        if not text or text != text.strip() or text.startswith(ASIDE) or "\0" in text:
             faults.add(f"{path}[{i}]", text, "cannot be a cell of a table")
 
 

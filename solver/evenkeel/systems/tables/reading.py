@@ -4,6 +4,7 @@ The titles of the columns travel in ``cluster.native`` where they are not the de
 tables are written with the titles that were read.
 """
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -240,14 +241,14 @@ def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
 
 def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str]]:
     """Return the nodes of each cell that lists several."""
-    return {
-        cell: [
-            *filter(None, (part.strip(" '\"") for part in re.split("[,;]", cell.strip("[]{}()"))))
-        ]
-        or [""]
-        for cell in {*cells} - {*nodes}
-        if SEVERAL.search(cell)
-    }
+    return {cell: _listed(cell) or [""] for cell in {*cells} - {*nodes} if SEVERAL.search(cell)}
+
+
+def _listed(cell: str) -> list[str]:
+    with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
+        return [one.strip() for one in msgspec.json.decode(cell, type=list[str]) if one.strip()]
+    parts = re.split("[,;]", cell.strip("[]{}()"))
+    return [*filter(None, (part.strip(" '\"") for part in parts))]
 
 
 def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
