@@ -77,6 +77,11 @@ def _is_valid(world: World, standing: Standing) -> bool:
     return not any(is_hard(kind) for kind, *_ in everything(world, standing))
 
 
+def _soft_yield(world: World) -> bool:
+    """Whether soft rules yield to goals."""
+    return bool(world.case.goals.get("soft_yield"))
+
+
 def _is_cut_short(result: Any) -> bool:
     return result.stop_reason in ("time", "work", "interrupted")
 
@@ -124,11 +129,19 @@ def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> No
     level = _within_budgets(world, after)
     level.within(result.bounds)
     level.within_groups(asked)
-    level.cp.add(level.wishes <= wishes(world, everything(world, after)))
+    own, yields = wishes(world, everything(world, after)), _soft_yield(world)
+    if not yields:
+        level.cp.add(level.wishes <= own)
     level.hold_voters(after)
     for _, of_model, of_result in _dangers(world)[:-1]:  # moved at any cost
         level.cp.add(of_model(level) <= of_result(after))
     fewest = level.least(level.moves)
+    if yields and fewest is not None and result.goals_reached:
+        least = level.least(level.wishes)
+        if least is not None and least < own:
+            beside.find("soft rules above the least within goals", f"{own}, at least {least}")
+        level.cp.add(level.wishes <= own)
+        fewest = level.least(level.moves)
     if fewest is None:
         if result.goals_reached:
             raise AssertionError("the judge's model forbids goals that a result reaches")
@@ -151,7 +164,7 @@ def _wishing(beside: Beside, world: World, after: Standing, result: Any) -> None
     """Compare what soft rules are short of with the least that they can be, whatever the goals."""
     own = wishes(world, everything(world, after))
     led = any(rule.get("lead") for rule in world.rules)
-    if not own or led or not _is_valid(world, after) or _is_cut_short(result):
+    if not own or led or _soft_yield(world) or not _is_valid(world, after) or _is_cut_short(result):
         return
     model = _within_budgets(world, after)
     model.hold_voters(after)

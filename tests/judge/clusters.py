@@ -757,6 +757,13 @@ def soft_rules(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def soft_rules_yield(rng: np.random.Generator) -> Drawn:
+    """Soft limits as above, which yield to goals."""
+    cluster, goals, limits = soft_rules(rng)
+    level = rng.choice([0.0, 0.05, 0.2]) if goals["level"] is None else goals["level"]
+    return cluster, {**goals, "level": level, "soft_yield": True}, limits
+
+
 def lagging(rng: np.random.Generator) -> Drawn:
     """Replicas that lag behind others, which are not to lead where they are."""
     d = _draft(rng)
@@ -798,6 +805,7 @@ FAMILIES: dict[str, Family] = {
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
         within_groups, groups_without_room, lagging, on_every_node, soft_rules,
+        soft_rules_yield,
     )
 }  # fmt: skip
 """Families by name."""

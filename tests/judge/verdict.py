@@ -157,9 +157,9 @@ def _whose(found: Finding) -> tuple[str, str]:
 
 
 def but_wishes(world: World, after: Standing, found: Iterator[Finding]) -> Iterator[Finding]:
-    """Leave out wishes that yielded to others, or to mending: something hard was broken."""
+    """Leave out wishes that yielded to others, to goals, or to mending what was broken."""
     came = everything(world, world.came)
-    mended = any(is_hard(kind) for kind, *_ in came)
+    mended = bool(world.case.goals.get("soft_yield")) or any(is_hard(kind) for kind, *_ in came)
     mended = mended or wishes(world, everything(world, after)) <= wishes(world, came)
     return (f for f in found if not (mended and f.kind.startswith("wish dropped")))
 

@@ -95,6 +95,25 @@ def test_they_yield_to_hard_rules_and_to_no_more_than_these(hard, partitions):
     assert broken <= {"dc"}  # two hosts of a place suffice
 
 
+@pytest.mark.parametrize(
+    ("partitions", "zones", "level", "beyond"),
+    [
+        (6, "aab", 0.0, 2),  # every node holds four of twelve: two rows are in zone a alone
+        (400, "aaaaaaaaaabbbbb", 0.05, 120),  # 56 of 800 on each node, 280 of them in zone b
+    ],
+)
+def test_what_yields_to_goals_stacks_nothing_and_costs_the_least(partitions, zones, level, beyond):
+    one, other = zones.count("a"), zones.count("b")
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1000.0]] * len(zones), load=[[1.0]] * partitions,
+        placement=[[p % one, one + p % other] for p in range(partitions)],
+        domains={"zone": [*zones]}, rules=[ek.Rule(spread=SIXTEEN)], rule=[0] * partitions,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=level, soft_yield=True))
+    assert result.goals_reached and result.audit.hard == 0 and not result.guard
+    assert result.audit.counts["soft_spread"] == beyond
+
+
 def test_hard_rules_do_not_yield():
     cluster = two_large_nodes_in_a_zone(rules=[ek.Rule(spread={"zone": 1})])
     result = ek.solve(cluster, goals=ek.Goals(level=0.1, soft_yield=True))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import KINDS, Audit
+from evenkeel.measure.audit import KINDS, Audit, soft_cost
 from evenkeel.measure.binding import NONE, group_scope, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.bounds.needs import out_of_reach
@@ -44,6 +44,7 @@ from evenkeel.methods.shared.answers import (
     missing,
     objective_tuple,
     regresses,
+    soft_rules_yield,
 )
 from evenkeel.methods.shared.replica_counts import kept, leading_slots, missing_places
 from evenkeel.methods.shared.size import SMALL, check_size, size_of
@@ -77,6 +78,9 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
     missed, far = outcome.stop_reason != "tolerance", _far(cluster)
+    if soft_rules_yield(request):  # what they cost comes before moves
+        cost = soft_cost(cluster, audited_answer(request, outcome)[1])
+        missed |= round(cost, 9) > least_soft_cost(cluster)
     if not missed and made - request.bounds.moves_level < far:
         return outcome
     if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):

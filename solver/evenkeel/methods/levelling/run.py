@@ -79,12 +79,12 @@ from evenkeel.methods.levelling.rule_repair import (
     some_repaired,
 )
 from evenkeel.methods.levelling.run_state import SearchRun, placed_state
+from evenkeel.methods.shared.answers import soft_rules_yield
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import kept, leading_slots, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import LIMITS_REACHED
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
 from evenkeel_kernels.core.by_node import scattered_by_node
@@ -339,7 +339,8 @@ def refine_small(run: SearchRun) -> bool:
     height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
     run.dropped = dropped
     run.restart_from(better.node, better.leader)
-    if binds and height_of(run)[:2] > height[:2]:
+    # refining keeps every soft rule
+    if (binds or soft_rules_yield(request)) and height_of(run)[:2] > height[:2]:
         run.dropped = stood[2]
         run.restart_from(*stood[:2])
         return False
@@ -622,8 +623,7 @@ def repair_past_soft_rules(run: SearchRun) -> None:
 
 def level_past_soft_rules(run: SearchRun) -> None:
     """Level what only soft limits keep above its target, if they shall yield to goals."""
-    goals = run.request.goals
-    if not isinstance(goals, Goals) or not goals.soft_yield:
+    if not soft_rules_yield(run.request):
         return
     yielded = False
     for weight in soft_weights(run):

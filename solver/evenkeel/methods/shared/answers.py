@@ -46,9 +46,8 @@ class ViolationSummary(NamedTuple):
     @classmethod
     def of(cls, request: Request, outcome: Outcome) -> ViolationSummary:
         """Count them in an answer."""
-        audited, goals = audited_answer(request, outcome)[1], request.goals
-        yields = isinstance(goals, Goals) and goals.soft_yield
-        soft = 0.0 if yields else round(soft_cost(request.cluster, audited), 9)
+        audited = audited_answer(request, outcome)[1]
+        soft = 0.0 if soft_rules_yield(request) else round(soft_cost(request.cluster, audited), 9)
         return cls(*endangered(request.cluster, outcome.node), audited.hard, soft)
 
     @property
@@ -60,6 +59,11 @@ class ViolationSummary(NamedTuple):
     def is_endangered(self) -> bool:
         """Whether some partition is short of ``min_active``, or of a quorum."""
         return any(self.few) or self.no_quorum > 0
+
+
+def soft_rules_yield(request: Request) -> bool:
+    """Return whether goals come before soft rules."""
+    return isinstance(request.goals, Goals) and request.goals.soft_yield
 
 
 def leaves_less(request: Request, one: Outcome, other: Outcome) -> bool:
@@ -124,7 +128,10 @@ def regresses(request: Request, outcome: Outcome) -> bool:
 def objective_tuple(
     request: Request, outcome: Outcome
 ) -> tuple[int, int, float, float, float, int]:
-    """Return the objective: violations, cost of soft rules, distance to the goals, moves."""
+    """Return the objective: violations, cost of soft rules, distance to the goals, moves.
+
+    Where soft rules yield, the distance to the goals comes before their cost.
+    """
     cluster = request.cluster
     placement, audited = audited_answer(request, outcome)
     excess = _excesses(levelness(cluster, placement), request.bounds)
@@ -134,7 +141,8 @@ def objective_tuple(
     asked = lead_goals(cluster, request.goals)
     off = 0 if asked is None else int(np.abs(asked.cells_of(cluster, placement).off).sum())
     soft = round(soft_cost(cluster, audited) + off, 9)
-    return *undone, soft, round(worst, 9), round(all_of_them, 9), moves
+    distance = round(worst, 9), round(all_of_them, 9)
+    return *undone, *((*distance, soft) if soft_rules_yield(request) else (soft, *distance)), moves
 
 
 def _excesses(level: Levelness, bounds: Bounds) -> NDArray[np.float64]:

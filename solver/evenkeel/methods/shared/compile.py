@@ -224,18 +224,18 @@ def _limit_rows(
 ) -> list[list[int]]:
     """One kernel row per tier; ``alone`` leaves out limits per node that another one implies."""
     rows: dict[int, list[int]] = {}
+    domain = cluster.topology.domain
+    node_tier = len(cluster.topology)
+    implied = False
     for limit in limits:
         if limit.hard or limit.weight >= soft_from:
             tier = cluster.topology.tier_index(limit.tier)
             row = rows.setdefault(tier, [tier, -1, -1, -1, -1])
             row[LIMIT_COLUMN[limit.kind]] = limit.amount
-    domain = cluster.topology.domain
-    node_tier = len(cluster.topology)
-    alone = alone and any(
-        row[1] == 1 and tier < node_tier and (domain[tier] >= 0).all() for tier, row in rows.items()
-    )
+            if alone and limit.hard and row[MOST] == 1 and tier < node_tier:
+                implied |= bool((domain[tier] >= 0).all())
     per_node = rows.get(node_tier, [])
-    if alone and per_node[2:] == [-1, -1, -1] and per_node[1] >= 1:
+    if implied and per_node[2:] == [-1, -1, -1] and per_node[1] >= 1:
         del rows[node_tier]  # one replica per domain is one per node
     return [rows[tier] for tier in sorted(rows)]
 
