@@ -1,6 +1,7 @@
 """Audit: find every rule that a placement breaks, from the placement alone.
 
-The audit shares no code with the methods or the kernels, so that it can judge them. Limits on the
+The audit imports nothing of the methods or the kernels, so that it can judge them; which rules
+bind which partition, both take from `measure.binding`. Limits on the
 replicas of partitions and of groups in the domains of a tier are checked by the same code: a
 *scope* defines the members, their limits, and the replicas that count for each member.
 """

@@ -1,6 +1,6 @@
 """Replay: check a plan independently, in every state that its steps go through.
 
-It shares no code with the planner but the steps themselves, and none with the methods.
+It imports nothing of the planner but the steps themselves, and nothing of the methods.
 """
 
 from collections.abc import Mapping
