@@ -220,7 +220,7 @@ class Patience:
     worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
 
     ``problem``: what is being levelled; ``state``: as it changes: looked at again each time;
-    ``gauge``: of the watermarks; its threshold is 1; ``parameters``: how long to wait.
+    ``targets``: of the watermarks; ``parameters``: how long to wait.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class Patience:
         self._parameters = parameters
         replicas = state.node.shape[0]
         self._state = state
-        self._gauge = targets._replace(threshold=1.0)
+        self._against = targets._replace(threshold=1.0)
         self._near = 1.0 + state.load.shape[1] / max(1, replicas)
         self._length = (
             walk_length(problem, parameters) if replicas > parameters.few_replicas else 1 << 60
@@ -240,7 +240,7 @@ class Patience:
     def is_over(self, progress: Progress) -> bool:
         """Whether the penalty has not fallen for longer than is worth waiting."""
         parameters = self._parameters
-        now = penalty(self._state, self._gauge)
+        now = penalty(self._state, self._against)
         if now < parameters.falls * self._least:
             self._least, self._since = now, progress.steps
         wait = parameters.near_wait if progress.highest < self._near else parameters.far_wait

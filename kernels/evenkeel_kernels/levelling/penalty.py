@@ -34,7 +34,7 @@ class Targets(NamedTuple):
 
 
 def new_targets(problem: Problem, most_leaders: NDArray[np.float64], threshold: float) -> Targets:
-    """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
+    """Return targets from the watermarks and ``most_leaders (N,)``, inf for no limit.
 
     What exceeds one by no more than a rounding error is within: the target may be exact, and what a
     node carries a sum of many shares of it.

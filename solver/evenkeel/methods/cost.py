@@ -39,7 +39,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate, total_cost
 from evenkeel_kernels.cost import annealing as search
-from evenkeel_kernels.cost import cost_state as search_walk
+from evenkeel_kernels.cost import cost_state
 from evenkeel_kernels.cost.annealing import fill_reach
 from evenkeel_kernels.cost.compound_move import new_joint
 from evenkeel_kernels.cost.cost_state import CostState, tighten
@@ -77,13 +77,13 @@ COLD_SHARE, FROZEN_SHARE = 0.3, 0.1
 PENALTY = (1.0, 100.0)
 """Penalty per unit above capacity, in units of the dimension's weight, when hot and when cold."""
 
-FINED_BY = 0.2
+PENALISED_BY = 0.2
 """Part of the way down after which the penalties have reached their height."""
 
-FINE_UP, FINE_DOWN = 4.0, 0.65
+PENALTY_UP, PENALTY_DOWN = 4.0, 0.65
 """Factors per temperature for the penalties of nodes that are above capacity, and of the others."""
 
-BREACH_FINE = 1.0
+BREACH_PENALTY = 1.0
 """Penalty weight of a violation of a group's rules, times the geometric mean of first and present
 temperature: it falls more slowly than the temperature does."""
 
@@ -98,7 +98,7 @@ class Annealing:
 
     problem: Problem
     state: State
-    walk: search_walk.CostState
+    walk: cost_state.CostState
     work_limit: int | None
     may_soften: bool
     size: NDArray[np.float64] = field(init=False)
@@ -116,7 +116,7 @@ class Annealing:
         self.size = sizes(self.problem, self.walk)
         mean = self.mean_size
         self.hottest = HOTTEST * mean if mean > 0.0 else max(1.0, steepest(self.problem))
-        self.penalty_weight = _fines(self.problem, self.walk, mean)
+        self.penalty_weight = _penalty_weights(self.problem, self.walk, mean)
         whole = all_breaches(self.problem, self.state) == 0
         self.may_soften = self.may_soften and whole
 
@@ -128,15 +128,15 @@ class Annealing:
     @property
     def work(self) -> int:
         """Candidates priced so far."""
-        return int(self.walk.tally[search_walk.EVALUATED])
+        return int(self.walk.tally[cost_state.EVALUATED])
 
     def visit(self, node: NDArray[np.int32], cost: float) -> None:
         """Go on from another placement, which breaks no more rules than the start."""
-        search_walk.visit(self.problem, self.state, self.walk, node, cost)
+        cost_state.visit(self.problem, self.state, self.walk, node, cost)
 
     def restart(self, node: NDArray[np.int32], cost: float) -> None:
         """Go on from another placement, and take it for the best one however bad it is."""
-        self.walk.total[1] = search_walk.NEVER
+        self.walk.total[1] = cost_state.NEVER
         self.visit(node, cost)
 
     def begin_cooling(self, height: float) -> None:
@@ -150,7 +150,7 @@ class Annealing:
         self.tried[steps], self.taken[steps] = 0.0, 0.0
         self.height, self.strictness = height, 1.0
         floor = self._floor()
-        search_walk.tighten(self.problem, self.state, self.walk, floor, 1.0, 0.0)
+        cost_state.tighten(self.problem, self.state, self.walk, floor, 1.0, 0.0)
 
     def slice(self, part: float) -> None:
         """Do one slice of work at the temperature planned for this part of the cooling."""
@@ -161,8 +161,8 @@ class Annealing:
         self.height = height
         temperature = self.hottest * COLDEST**height
         walk = self.walk
-        up, down = FINE_UP**since, FINE_DOWN**since
-        search_walk.tighten(self.problem, self.state, walk, self._floor(), up, down)
+        up, down = PENALTY_UP**since, PENALTY_DOWN**since
+        cost_state.tighten(self.problem, self.state, walk, self._floor(), up, down)
         self._judge_breaches(temperature, up, down)
         large = int(np.searchsorted(-self.size, -SMALLEST * temperature, side="right"))
         items = max(1, large, int(FEWEST * len(self.size)))
@@ -173,29 +173,31 @@ class Annealing:
             else min(ANNEALING_SLICE, self.work_limit - self.work)
         )
         search.anneal(self.problem, self.state, walk, items, work, temperature, temperature)
-        self.tried[step] += walk.tally[search_walk.EVALUATED] - before[search_walk.EVALUATED]
-        self.taken[step] += walk.tally[search_walk.APPLIED] - before[search_walk.APPLIED]
+        self.tried[step] += walk.tally[cost_state.EVALUATED] - before[cost_state.EVALUATED]
+        self.taken[step] += walk.tally[cost_state.APPLIED] - before[cost_state.APPLIED]
 
     def _floor(self) -> NDArray[np.float64]:
         """Least penalty per unit above capacity in each dimension."""
         low, high = PENALTY
-        rise = min(1.0, self.height / FINED_BY)
+        rise = min(1.0, self.height / PENALISED_BY)
         floor: NDArray[np.float64] = self.penalty_weight * (low * (high / low) ** rise)
         return floor
 
     def _judge_breaches(self, temperature: float, up: float, down: float) -> None:
         """Set what a breach costs; the more, the longer there has been one."""
         lost = self.height >= BROKEN_UNTIL and self.walk.breaches[0] > 0
-        if lost and self.walk.total[1] < search_walk.NEVER:
+        if lost and self.walk.total[1] < cost_state.NEVER:
             self.visit(self.walk.best.copy(), float(self.walk.total[1]))
         broken = self.walk.breaches[0] > 0
         self.strictness = max(1.0, self.strictness * (up if broken else down))
-        penalty_weight = BREACH_FINE * self.strictness * float(np.sqrt(self.hottest * temperature))
+        penalty_weight = (
+            BREACH_PENALTY * self.strictness * float(np.sqrt(self.hottest * temperature))
+        )
         wall = not self.may_soften or (self.height >= SOFT_UNTIL and not broken)
-        self.walk.breach_penalty[0] = search_walk.NEVER if wall else penalty_weight
+        self.walk.breach_penalty[0] = cost_state.NEVER if wall else penalty_weight
 
 
-def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostState:
+def begin_walk(problem: Problem, state: State, seed: int) -> cost_state.CostState:
     """Begin the state of a search."""
     replicas, (dimensions, nodes) = len(state.node), problem.nodes.capacity.shape
     channels = dimensions + len(problem.nodes.proportion) + len(problem.nodes.hinge)
@@ -205,7 +207,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
     shared = moves.group_weight + 2.0 * steepest(problem)
     now = total_cost(problem, state)
     item = np.flatnonzero(problem.partitions.movable & (state.node >= 0)).astype(np.int32)
-    walk = search_walk.CostState(
+    walk = cost_state.CostState(
         item=item,
         group=problem.partitions.group[problem.partitions.owner],
         reach=np.zeros((0, 0), np.uint64),  # known once needs are
@@ -222,7 +224,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         breaches=np.zeros(1, np.int64),
         tied=_tied(problem),
         broken=_tied(problem),
-        breach_penalty=np.array([search_walk.NEVER]),
+        breach_penalty=np.array([cost_state.NEVER]),
         total=np.array([now, now]),
         spare=np.array([2.0 * (each + shared), 2.0 * shared]),
         best=state.node.copy(),
@@ -232,7 +234,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
         random=np.array([seed], np.uint64) | np.uint64(1),
         tally=np.zeros(3, np.int64),
     )
-    search_walk.begin(problem, state, walk)
+    cost_state.begin(problem, state, walk)
     reach, row, options = reach_of(problem, state, walk.need, walk.kept, item)
     walk = walk._replace(reach=reach, reach_row=row, item=item[options > 1])
     walk.item[:] = walk.item[np.argsort(-sizes(problem, walk), kind="stable")]
@@ -241,7 +243,7 @@ def begin_walk(problem: Problem, state: State, seed: int) -> search_walk.CostSta
     return walk
 
 
-def forked(walk: search_walk.CostState, seed: int) -> search_walk.CostState:
+def forked(walk: cost_state.CostState, seed: int) -> cost_state.CostState:
     """Copy the state of a search that has not begun; what never changes is shared."""
     never = ("item", "group", "reach", "reach_row", "tied", "need", "weight", "spare")
     copies = {name: array.copy() for name, array in walk._asdict().items() if name not in never}
@@ -268,7 +270,7 @@ def steepest(problem: Problem) -> float:
     return float(prices * tables)
 
 
-def sizes(problem: Problem, walk: search_walk.CostState) -> NDArray[np.float64]:
+def sizes(problem: Problem, walk: cost_state.CostState) -> NDArray[np.float64]:
     """Return the cost of each replica of ``walk.item`` above all watermarks, with tables."""
     weight = walk.weight.copy()
     dimensions = walk.room.shape[1]
@@ -277,7 +279,9 @@ def sizes(problem: Problem, walk: search_walk.CostState) -> NDArray[np.float64]:
     return size
 
 
-def _fines(problem: Problem, walk: search_walk.CostState, mean: float) -> NDArray[np.float64]:
+def _penalty_weights(
+    problem: Problem, walk: cost_state.CostState, mean: float
+) -> NDArray[np.float64]:
     """Penalty per unit above capacity: the dimension's weight, or a like share where that is 0."""
     weight = problem.nodes.weight
     penalty_weight = np.ones(len(weight))
@@ -404,7 +408,7 @@ def minimise(
         node=walk.best,
         cost=float(walk.total[1]),
         work=portfolio.work,
-        applied=sum(int(one.walk.tally[search_walk.APPLIED]) for one in portfolio.searches),
+        applied=sum(int(one.walk.tally[cost_state.APPLIED]) for one in portfolio.searches),
         stop_reason=stop,
     )
 
@@ -473,7 +477,7 @@ class Portfolio:
         self.start = first.state.node.copy(), float(first.walk.total[0])
 
     @property
-    def best(self) -> search_walk.CostState:
+    def best(self) -> cost_state.CostState:
         """The state of the search that has found the best placement; the first one of equals."""
         return min((one.walk for one in self.searches), key=lambda walk: float(walk.total[1]))
 
@@ -502,7 +506,7 @@ class Portfolio:
     ) -> StopReason | None:
         """Take all searches through one cooling; why to stop, or None."""
         node, cost = self.start
-        if cooling.from_best and self.best.total[1] < search_walk.NEVER:
+        if cooling.from_best and self.best.total[1] < cost_state.NEVER:
             node, cost = self.best.best.copy(), float(self.best.total[1])
         for i, one in enumerate(self.searches):
             one.visit(node, cost)
@@ -540,7 +544,7 @@ class Portfolio:
     def _finish(self, pool: ThreadPoolExecutor | None) -> StopReason | None:
         """Spend the rest on a local search from the best; return the reason to stop, or None."""
         best = self.best
-        if best.total[1] == search_walk.NEVER:
+        if best.total[1] == cost_state.NEVER:
             return self._look_up()
         found = best.best.copy(), float(best.total[1])
 
@@ -727,7 +731,7 @@ class Intensification:
     def _restart_from(self, node: NDArray[np.int32]) -> None:
         """Restart from a placement that has not been priced."""
         search = self.search
-        search.visit(node, search_walk.NEVER)
+        search.visit(node, cost_state.NEVER)
         search.restart(node, total_cost(search.problem, search.state))
 
     def _polish(self) -> bool:
@@ -740,7 +744,7 @@ class Intensification:
             return False
         seed = int(walk.random[0] >> np.uint64(1))
         done = polish(search.problem, search.state, walk, self.watch, left, seed)
-        walk.tally[search_walk.EVALUATED] += done.work
+        walk.tally[cost_state.EVALUATED] += done.work
         return done.finished
 
 

@@ -168,7 +168,7 @@ def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     few = sum(map(sum, variables.few))
     variables.model.add(sum(variables.missing) + sum(variables.unled) + few == 0)
     variables.model.add(sum(variables.no_quorum) <= endangered(variables.cluster, reached.node)[1])
-    for one in stages.gauges:
+    for one in stages.ceilings:
         variables.model.add(one.reading <= one.most(0.0))
     for floor in stages.floors:
         variables.reasons.hold(floor.reading >= floor.least, "floor")
@@ -207,10 +207,10 @@ PRECISION = 0.01
 """An excess over the targets this near to the least one is near enough."""
 
 
-def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+def rescued(request: Request, outcome: Outcome, level: SearchOn) -> Outcome:
     """Place and repair by CP-SAT what a search left, if the cluster is small.
 
-    What CP-SAT repairs is ``levelled`` by a search that begins there. Nothing more is tried once it
+    The search ``level`` begins at what CP-SAT repairs. Nothing more is tried once it
     is known that no more can be placed or repaired in the time given.
     """
     if size_of(request.cluster) > SMALL:
@@ -226,7 +226,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before, "") if proven else outcome
     try:
-        better = _asked_of_cp_sat(request, outcome, before, levelled)
+        better = _asked_of_cp_sat(request, outcome, before, level)
     except CutShort:
         return outcome
     if better is outcome:
@@ -235,7 +235,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
 
 
 def _asked_of_cp_sat(
-    request: Request, outcome: Outcome, before: ViolationSummary, levelled: SearchOn
+    request: Request, outcome: Outcome, before: ViolationSummary, level: SearchOn
 ) -> Outcome:
     """Place and repair what CP-SAT can, if that may be any."""
     cluster = request.cluster
@@ -270,7 +270,7 @@ def _asked_of_cp_sat(
     if stages.certain != "optimal" and ViolationSummary.of(request, better).broken:
         better = _searched_on(request, better)
     if not request.watch.has_limit:
-        better = _levelled_on(request, better, levelled)
+        better = _levelled_on(request, better, level)
     return _proof_message(request, before, better, stages.found.proof)
 
 
@@ -294,9 +294,9 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
     return best
 
 
-def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+def _levelled_on(request: Request, outcome: Outcome, level: SearchOn) -> Outcome:
     """Level from what CP-SAT repaired, by search: that takes a quarter of what CP-SAT takes."""
-    found = levelled(request.resumed_from(outcome))
+    found = level(request.resumed_from(outcome))
     if ViolationSummary.of(request, found) > ViolationSummary.of(request, outcome) or regresses(
         request, found
     ):

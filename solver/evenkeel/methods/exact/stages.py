@@ -300,8 +300,8 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """A node's load in one dimension, or its leaders, against its target."""
+class Ceiling:
+    """A node's load in one dimension, or its leaders, and its target."""
 
     reading: Any
     target: float
@@ -323,12 +323,12 @@ class Floor:
     least: int
 
 
-def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
+def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], list[Floor]]:
     """Add the capacities of nodes and domains; return loads to compare with the goals."""
     cluster = variables.cluster
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
-    gauges, floors = [], []
+    ceilings, floors = [], []
     asked = cluster.partitions.replicas > 0
     asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
     for n in np.flatnonzero(cluster.nodes.carries & (most >= 0)).tolist():
@@ -358,14 +358,14 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Targets], l
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
-            gauges += [Targets(on[n], float(target[n])) for n in finite]
+            ceilings += [Ceiling(on[n], float(target[n])) for n in finite]
             least = np.ceil(bounds.floor[:, d] * scale.factor * (1.0 - SNUG)).astype(np.int64)
             floors += [Floor(on[n], int(least[n])) for n in np.flatnonzero(least).tolist()]
     if bounds is not None and has_leaders(cluster):
         for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
             leads = sum(one[n] for one in variables.leads if n in one)
-            gauges.append(Targets(leads, float(bounds.leader_target[n])))
-    return [targets for targets in gauges if not isinstance(targets.reading, int)], floors
+            ceilings.append(Ceiling(leads, float(bounds.leader_target[n])))
+    return [targets for targets in ceilings if not isinstance(targets.reading, int)], floors
 
 
 def _loads(variables: Variables, d: int, scale: Scale) -> list[Any]:
@@ -734,7 +734,7 @@ class Stages:
     variables: Variables
     search: Search
     soft_terms: list[SoftTerm]
-    gauges: list[Targets]
+    ceilings: list[Ceiling]
     floors: list[Floor]
     joins: list[Join]
     changes: list[Any]
@@ -766,12 +766,12 @@ class Stages:
         reasons = Reasons(model, watch=search.watch)
         variables = add_variables(cluster, model, reasons, slack(cluster, model), may_miss=True)
         soft_terms = [*bind(variables), *lead_terms(variables, request.goals), *variables.swapped]
-        gauges, floors = weigh(variables, request.bounds)
+        ceilings, floors = weigh(variables, request.bounds)
         order_symmetric(variables)
         joins, changes = moved(variables), changed_leaders(variables)
         hold_budgets(variables, request.limits, joins, changes)
         stages = cls(
-            variables, search, soft_terms, gauges, floors, joins, changes, late_leaders(variables)
+            variables, search, soft_terms, ceilings, floors, joins, changes, late_leaders(variables)
         )
         stages.start_from(hint)
         reasons.watch = None  # from here on CP-SAT is stopped
@@ -889,18 +889,18 @@ class Stages:
         An excess as an unknown of its own would be multiplied with every target, and products of
         such size are beyond what the solver handles safely.
         """
-        gauges = [one for one in self.gauges if one.target > 0.0]
-        empty = [one for one in self.gauges if one.target <= 0.0]
-        if self.answer is None or self.certain in ("infeasible", "unknown") or not self.gauges:
+        ceilings = [one for one in self.ceilings if one.target > 0.0]
+        empty = [one for one in self.ceilings if one.target <= 0.0]
+        if self.answer is None or self.certain in ("infeasible", "unknown") or not self.ceilings:
             return
         if not self._is_loaded_beyond_nothing():
             for one in empty:
                 self.variables.model.add(one.reading <= 0)
         elif self._try(empty, [0] * len(empty)) is None:
             self.certain = "feasible"
-        low, high = 0.0, max(self._excess(gauges), 0.0)
+        low, high = 0.0, max(self._excess(ceilings), 0.0)
         proven = high <= 0.0
-        if not proven and self._try(gauges, [one.most(0.0) for one in gauges]) is True:
+        if not proven and self._try(ceilings, [one.most(0.0) for one in ceilings]) is True:
             low = high = 0.0
             proven = True
         while not proven:
@@ -910,20 +910,20 @@ class Stages:
                 break
             close = apart < NEARLY
             beaten = self._try(
-                gauges,
-                [one.less(high) if close else one.most((low + high) / 2.0) for one in gauges],
+                ceilings,
+                [one.less(high) if close else one.most((low + high) / 2.0) for one in ceilings],
             )
             if beaten is None:
                 self.certain = "feasible"
                 break
             if beaten:
-                high = max(self._excess(gauges), 0.0)
+                high = max(self._excess(ceilings), 0.0)
                 proven = high <= low
             elif close:
                 low, proven = high, True
             else:
                 low = (low + high) / 2.0
-        for one in self.gauges:
+        for one in self.ceilings:
             reached = int(self._solver.value(one.reading))
             self.variables.model.add(one.reading <= max(one.most(high + SNUG), reached))
         self.stages.append(Stage("level", high, low))
@@ -933,7 +933,7 @@ class Stages:
     def _level_the_others(self) -> None:
         """Where the worst node stays above its target, bring all together as near as can be."""
         model, above = self.variables.model, []
-        for one in self.gauges:
+        for one in self.ceilings:
             step = max(1, int(min(one.target, UNBOUND) / PARTS))
             reached = max(0, -(-(self._solver.value(one.reading) - one.most(0.0)) // step))
             steps = model.new_int_var(0, max(reached, PARTS * FARTHEST), "")
@@ -941,11 +941,11 @@ class Stages:
             above.append(steps)
         self.minimise("others", sum(above), PARTS)
 
-    def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
+    def _try(self, ceilings: list[Ceiling], most: list[int]) -> bool | None:
         """Return whether all nodes can carry so little, and keep the answer; None without time."""
         model = self.variables.model
         wanted = model.new_bool_var("")
-        for one, limit in zip(gauges, most, strict=True):
+        for one, limit in zip(ceilings, most, strict=True):
             model.add(one.reading <= limit).only_enforce_if(wanted)
         solver, status = self.search.minimise(model, 1 - wanted)
         reached = status in ("optimal", "feasible") and bool(solver.value(wanted))
@@ -954,16 +954,19 @@ class Stages:
         model.add(wanted == int(reached))
         return True if reached else False if status == "optimal" else None
 
-    def _excess(self, gauges: list[Targets]) -> float:
+    def _excess(self, ceilings: list[Ceiling]) -> float:
         """How far above its target the worst node is in the best answer."""
         return max(
-            (self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0 for one in gauges),
+            (
+                self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0
+                for one in ceilings
+            ),
             default=0.0,
         )
 
     def _is_loaded_beyond_nothing(self) -> bool:
         """Return whether a node whose target is 0 carries load in the best answer."""
-        return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
+        return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.ceilings)
 
     def _keep(self, solver: Any) -> None:
         self.answer = _read(self.variables, solver)

@@ -122,10 +122,10 @@ def make_way_for_leaders(run: SearchRun) -> bool:
     ill = _led_by_none(run)
     if len(ill) == 0:
         return False
-    placed_state = make_room_to_lead(
+    made = make_room_to_lead(
         run.problem, run.state, run.forced, ill, run.most_moves, lambda: run.look("make room")
     )
-    return placed_state > 0 and run.ratio > 1.0
+    return made > 0 and run.ratio > 1.0
 
 
 def _led_by_none(run: SearchRun) -> NDArray[np.int64]:

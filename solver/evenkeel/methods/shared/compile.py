@@ -89,8 +89,8 @@ def compile_state(
     dimensions, nodes = problem.nodes.capacity.shape
     groups = len(problem.rules.group_limit_first) - 1
     node = placement.node.copy()
-    placed_state = np.append(cluster.nodes.may_hold if stays is None else stays, False)
-    node[~placed_state.take(node) & problem.partitions.movable] = -1
+    stands = np.append(cluster.nodes.may_hold if stays is None else stays, False)
+    node[~stands.take(node) & problem.partitions.movable] = -1
     beat()
     leader = placement.leader.copy()
     led = np.flatnonzero(leader >= 0)
