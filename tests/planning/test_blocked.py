@@ -193,3 +193,15 @@ def test_an_exchange_that_finds_no_room_is_split_only_where_each_step_keeps_the_
         assert plan.check().ok, seed
         planned += len(plan.steps) > 0
     assert planned > 40
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_pinned_replica_that_should_move_is_named(protocol):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1]], flags=[[ek.Flag.PINNED, 0]]
+    )
+    plan = to(cluster, [2, 3], protocol=protocol)
+    assert {one.slot: one.lacks for one in plan.blocked} == {
+        0: "move of a replica that is pinned",
+        1: "turn: another change of the partition is blocked",
+    }

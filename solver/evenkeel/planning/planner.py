@@ -19,7 +19,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.changes.actions import Action, Actions, apart
+from evenkeel.planning.changes.actions import Action, Actions, apart, never
 from evenkeel.planning.changes.paths import actions_of, as_led, rematched
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.targets import (
@@ -442,18 +442,25 @@ def _beginnings(schedule: Schedule) -> list[Schedule]:
     return found
 
 
+TURN = "turn: another change of the partition is blocked"
+
+
 def _blocked(schedule: Schedule) -> tuple[Blocked, ...]:
     """Name what never starts, what it lacks, and who waits for whom."""
     if len(schedule.stuck) == 0:
         return ()
     cluster, actions, circle = schedule.cluster, schedule.actions, circles(schedule)
     serves = cluster.nodes.serves
+    pinned = (cluster.placement.flags & Flag.PINNED) != 0
+    held = schedule.transitions.partition[never(cluster, schedule.transitions)]
     found = []
     for i in np.flatnonzero(np.isin(actions.change, schedule.stuck)).tolist():
         change, target = int(actions.change[i]), int(actions.target[i])
-        lacks = _lack(schedule, change)
+        lacks = TURN if np.isin(actions.partition[i], held) else _lack(schedule, change)
         if target >= 0 and not serves[target]:
             lacks = _way_to(cluster, target)
+        elif pinned[actions.replica[i]] and actions.source[i] not in (-1, target):
+            lacks = "move of a replica that is pinned"
         ends = int(actions.replica[i]), int(actions.source[i]), target
         found.append(_named(cluster, *ends, lacks, int(circle[change]), _word(actions, i)))
     return tuple(found)
@@ -470,7 +477,7 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
             rises = target.role[k] == Role.VOTER
             recast = target.role[k] != start.role[k]
             word = "lead" if not recast else "promote" if rises else "demote"
-        lacks = "turn: another change of the partition is blocked"
+        lacks = TURN
         if source != to and to >= 0 and not serves[to]:
             lacks = _way_to(cluster, to)
         elif aim.unreplaced[k]:
@@ -513,7 +520,7 @@ def _lack(schedule: Schedule, change: int) -> str:
     """Return the resource that blocks a change, in words."""
     resource = int(schedule.timetable.lacks[change])
     if resource < 0:
-        return "turn: another change of the partition is blocked"
+        return TURN
     cluster = schedule.cluster
     name, row, column = schedule.resources.place_of(resource)
     if name == "rules":
