@@ -195,6 +195,13 @@ class TestFrom:
         cluster = ek.Cluster.from_frames(frame({"node": [1002, 1004]}), frame(columns))
         assert cluster.placement.nodes.tolist() == [[0, 1], [1, 0]]
 
+    def test_headings_of_other_systems_are_read(self, frame):
+        peers = {"REGION_ID": [7, 7], "STORE_ID": [1, 4], "IS_LEADER": [0, 1], "STATUS": ["UP"] * 2}
+        cluster = ek.Cluster.from_frames(frame({"node": [1, 4, 5]}), frame(peers))
+        assert cluster.placement.nodes.tolist() == [[0, 1]]
+        assert cluster.placement.leader_node.tolist() == [1]
+        assert "STATUS" in " ".join(registry.find("tables").left_out(cluster))
+
     def test_tiers_may_be_named(self, frame):
         nodes = frame(NODES | {"stage": ["s", "t", "u"]})
         cluster = ek.Cluster.from_frames(nodes, frame(REPLICAS), tiers=["stage", "zone"])

@@ -22,12 +22,14 @@ from evenkeel.model.rules import Rule
 from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
+from evenkeel.systems.tables.other_headings import in_our_words, titles_in
 from evenkeel.systems.tables.reading import (
     NODE,
     Found,
     RuleEntry,
     Rules,
     cluster_of,
+    is_ours,
     lists_in,
     name_column,
     with_headings,
@@ -164,6 +166,9 @@ def read_frames(
         message = f"needs a column {NODE[0]!r}{_indexed(nodes)}"
         faults.add("nodes", [*found.nodes[0].titles.values()], message)
     names = found.replicas[0].columns.keys()
+    if not is_ours(names) and titles_in(names):
+        table, found.unread = in_our_words(found.replicas[0])
+        found.replicas, names = [table], table.columns.keys()
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
         titles = [*found.replicas[0].titles.values()]

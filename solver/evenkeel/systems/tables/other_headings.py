@@ -1,7 +1,6 @@
 """Read tables of replicas under the headings of the systems that print them."""
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 from evenkeel.systems.csv_text import Table
 
@@ -65,4 +64,4 @@ def in_our_words(table: Table) -> tuple[Table, list[str]]:
     read = {*found.values(), *amounts, PORT, *(n for names in FLAGGED.values() for n in names)}
     titles = {own: table.titles.get(found.get(own, own), own) for own in (*columns, *amounts)}
     left = [title for one, title in table.titles.items() if one not in read]
-    return replace(table, columns={**columns, **amounts}, titles=titles), left
+    return Table(table.name, {**columns, **amounts}, table.lines, titles, notes=table.notes), left

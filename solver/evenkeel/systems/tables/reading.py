@@ -158,7 +158,7 @@ def kind_of(document: Document) -> Kind:
         return "nodes"
     if names & {*NODE} and names <= OF_NODES | TIERS and not RULED.match(document.data[:HEAD]):
         return "nodes"
-    if _is_ours(names) or titles_in(names):
+    if is_ours(names) or titles_in(names):
         return "replicas"
     if is_of_disks(names):
         return "disks"
@@ -167,7 +167,7 @@ def kind_of(document: Document) -> Kind:
     return ""
 
 
-def _is_ours(names: Collection[str]) -> bool:
+def is_ours(names: Collection[str]) -> bool:
     """Return whether a table has our columns of replicas."""
     located = "partition" in names or {"group", "index"} <= {*names}
     return located and not LISTED.isdisjoint(names)
@@ -183,7 +183,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
             found.nodes.append(_without_nulls(found, table, {name_column(table)}))
         elif kind == "replicas":
             table = _named_once(read_table(found.faults, document))
-            if not _is_ours(table.columns):
+            if not is_ours(table.columns):
                 table, found.unread = in_our_words(table)
                 found.renamed = True
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
