@@ -390,3 +390,37 @@ def test_lines_before_json_that_are_none(public, name, before):
     others = [*public(name).source.glob("*.txt")]
     noisy = [before.encode() + file for file in files]
     assert_same(ek.read([*noisy, *others]), ek.read([*files, *others]))
+
+
+FENCED = (
+    ("kafka/racks-of-three-three-one", "described.txt racks.txt"),
+    ("kafka/one-broker-to-three", "session.txt"),
+    ("kafka/cruise-control-demoted", "load.json state.json"),
+    ("elasticsearch/one-node-holds-most", "shards.txt allocation.txt"),
+    ("elasticsearch/answers-in-part", "index.json nodes.json shards.txt"),
+    ("ceph/full-under-two-roots", "crush.txt osd_df.txt osd_dump.txt osd_tree.txt"),
+    ("cockroach/node-drains", "nodes.csv ranges.csv zones.csv"),
+    ("cockroach/partitions-by-list", "ranges.csv status.csv zones.sql"),
+)
+
+
+class TestFences:
+    """Pages of Markdown, in which outputs stand between fences and prose."""
+
+    @pytest.mark.parametrize(("name", "names"), FENCED)
+    def test_prose_around_them_is_passed_over(self, public, name, names, tmp_path):
+        paths = [public(name).path(one) for one in names.split()]
+        for path in paths:
+            page = f"## Before\n\nHere is the output, as `asked`:\n\n```text\n{path.read_text()}\n"
+            (tmp_path / path.with_suffix(".md").name).write_text(f"{page}```\n\nIt's 3 of 5.\n")
+        page = ek.read(*sorted(tmp_path.iterdir()))
+        plain = ek.read(*paths)
+        assert_same(page.replace(native=plain.native), plain)
+
+    @pytest.mark.parametrize("where", ["", "```\n"])
+    def test_what_may_be_data_between_them_stays(self, public, where):
+        case = public("kafka/racks-of-three-three-one")
+        lines = case.path("described.txt").read_text().splitlines(keepends=True)
+        page = f"{''.join(lines[:5])}```\nText\n```\n{where}{''.join(lines[5:])}"
+        names = ek.read(page.encode()).partitions.names
+        assert [*names] == [*ek.read(case.path("described.txt")).partitions.names]

@@ -243,6 +243,12 @@ WRAPPED = re.compile(
 MOST_WRAPPED = 2**20
 """Bytes of what people paste from a terminal."""
 
+FENCE, QUOTED = re.compile(rb"[ \t]*```[ \t]*[\w+-]*[ \t\r]*"), re.compile(rb"`[^`]*`")
+"""A line that begins or ends code in Markdown, and code on a line of prose."""
+
+PROSE = re.compile(rb"<[^<>]*>.*|[ ]*(?:[^\s|{}\[\]=;/@$_]++[ ]?)*+\r?")
+"""A line between code that no system prints: words, and no sign that tables and commands have."""
+
 BEFORE = 4096
 """Bytes in which the first value of JSON is looked for, behind lines that are none."""
 
@@ -272,7 +278,27 @@ def _as_utf8(data: bytes) -> bytes:
         data = COLOURS.sub(b"", data)
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
+    if b"```" in head and len(data) <= MOST_WRAPPED:
+        data = _out_of_fences(data)
     return bare(_unwrapped(data))
+
+
+def _out_of_fences(data: bytes) -> bytes:
+    """Return a page of Markdown without its fences, and without what is prose between these.
+
+    All between them stays where any line may be data, as where a page has lost a fence.
+    """
+    lines = data.split(b"\n")
+    fences = [i for i, line in enumerate(lines) if FENCE.fullmatch(line)]
+    inside = {i for a, b in zip(fences[::2], fences[1::2], strict=False) for i in range(a, b)}
+    if len(fences) % 2 or not all(
+        PROSE.fullmatch(QUOTED.sub(b"", lines[i]))
+        for i in {*range(len(lines))} - inside - {*fences}
+    ):
+        inside = {*range(len(lines))}
+    return b"\n".join(
+        line if i in inside and not FENCE.fullmatch(line) else b"" for i, line in enumerate(lines)
+    )
 
 
 def _before(data: bytes) -> bytes:
