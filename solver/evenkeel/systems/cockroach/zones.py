@@ -231,10 +231,10 @@ LEFT_CELL = re.compile(
 
 SHELL = re.compile(
     r"^(?:[^\s@'\"]*@[^\s'\"]*[>#$]|[$>]|[ \t]*->)(?=\s)"
-    r"|^[ \t]*(?:CONFIGURE ZONE \d+|\(\d+ rows?\)|Time: [^\n]*|```[ \t]*\w*|~~~)[ \t\r]*$",
+    r"|^[ \t]*(?:CONFIGURE ZONE \d+|\(\d+ rows?\)|Time: [^\n]*)[ \t\r]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A prompt of a shell, that of a line that goes on, what it answers, and Markdown's fences."""
+"""A prompt of a shell, that of a line that goes on, and what the shell answers."""
 
 OPTION = re.compile(
     r"(?:^|(?<=\"))[^\n\"]*(?<!\S)(?:-e|--execute)[ =]\"((?:[^\"\\]|\\.)*)\"",
