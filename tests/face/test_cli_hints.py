@@ -105,11 +105,11 @@ def test_resume_says_what_it_does_not_know_and_does_not_mend(files, capsys):
 def test_what_files_of_ceph_and_cockroach_leave_out_is_noted(tmp_path, capsys):
     ceph = [str(FORMATS / "ceph" / name) for name in ("osd_dump.json", "crush.txt")]
     main(["check", *ceph])
-    assert "the files tell no sizes: every placement group" in capsys.readouterr().err
+    assert "note: no sizes: every placement group" in capsys.readouterr().err
     main(["check", str(FORMATS / "cockroach" / "ranges.csv")])
     told = capsys.readouterr().err
-    assert "the files tell no load of cpu, qps, writes: " in told
-    assert "the files tell no capacities of bytes" in told
+    assert "note: no load of cpu, qps, writes: " in told
+    assert "note: no capacities of bytes" in told
 
 
 def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):

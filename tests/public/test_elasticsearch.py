@@ -558,7 +558,7 @@ def test_a_node_that_a_setting_empties_is_named_with_it(public):
     )
     name = "opensearch-cluster-data-nodes-0"
     setting = f"cluster.routing.allocation.exclude._name: {name}"
-    assert f"that {name} may hold no shard: {setting}" in answer.err
+    assert f"{name} may hold no shard: {setting}" in answer.err
     assert answer.json["broken"] == {"unassigned": 1}
 
 

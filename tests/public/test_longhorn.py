@@ -367,7 +367,7 @@ def test_a_failed_replica_on_a_node_that_is_back_is_noted(public, method):
     answer = solved(case, "--method", method, "--level", "none")
     assert (answer.code, answer.json["moves"], answer.json["broken"]) == (0, 0, {})
     note = "short of a replica, since a failed one is built anew where it is, by Longhorn itself"
-    assert f"of 1 volume {note}: test" in answer.err
+    assert f"note: 1 volume {note}: test" in answer.err
     assert "auto-balance is disabled" not in answer.text
     assert note in case.run("check", "longhorn.json").text
     assert "built anew" not in solved(case, "--now", "2026-02-12T10:00:10Z").err

@@ -357,9 +357,9 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     if not arguments.quiet and is_known(cluster.native_format):
         of = find(cluster.native_format)
         for one in of.left_out(_as_spread(cluster, getattr(arguments, "spread", None) or [])):
-            complain(f"note: the files tell {one}")
+            complain(f"note: {one}")
         if of.asks and not len(cluster.partitions):
-            complain(f"note: the files tell nothing that is placed: it is in {of.asks}")
+            complain(f"note: the files hold nothing that is placed: it is in {of.asks}")
         if count := len(stranded_names(cluster)):
             complain(f"note: nothing can repair {counted(count, 'partition')} now: {of.stranded}")
 

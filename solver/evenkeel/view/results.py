@@ -252,7 +252,7 @@ def population_note(cluster: Cluster) -> str:
     return (
         f"the mean is what the {counted(takes, 'node that takes', 'nodes that take')} replicas "
         f"would carry; max, min and std are over all {counted(alive, 'node')} that are alive, of "
-        "leaders over those that may lead or do, before and after"
+        "leaders over those that may lead or do"
     )
 
 

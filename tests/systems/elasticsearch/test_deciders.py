@@ -169,7 +169,7 @@ class TestNodes:
         )
         said = notes_of(cluster)
         assert "room of z, which _nodes does not list" in said
-        assert "that z is shut down" in said
+        assert "z is shut down" in said
 
 
 class TestRules:

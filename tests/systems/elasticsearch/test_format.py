@@ -186,7 +186,7 @@ class TestReading:
             one for one in named if any(text.endswith(one) or f"{one}?" in text for text in told)
         ] == named
         assert len(told) == len(named)
-        excluded = "that es-4 may hold no shard: cluster.routing.allocation.exclude._name: es-4"
+        excluded = "es-4 may hold no shard: cluster.routing.allocation.exclude._name: es-4"
         marks, *others = FORMAT.left_out(read())
         assert marks.startswith("watermarks: ") and others == [excluded]
 

@@ -168,7 +168,7 @@ class TestReading:
         cluster = registry.read(listed(node(labels={"z": "1"}), *pods))
         notes = cluster.native.notes.names(NOT_KEPT)
         partly, told = registry.find("kubernetes").left_out(cluster)
-        assert told == f"what is not kept: {', '.join(notes)}"
+        assert told == f"not kept: {', '.join(notes)}"
         assert partly.startswith("pods of namespace d only")
         assert [note.partition(": ")[2] for note in notes] == [
             "a spread by z that counts others' pods, too", "affinity with other pods",

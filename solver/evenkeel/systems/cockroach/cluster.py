@@ -160,7 +160,7 @@ def wanted_of(
     if (held.learners > 0).any():
         wanted.alone |= held.learners > 0
         wanted.why.append(
-            f"of changes under way: {held.named(held.learners > 0)} with learners or replicas that "
+            f"changes under way: {held.named(held.learners > 0)} with learners or replicas that "
             "leave: left alone"
         )
     _as_they_are(book, wanted, held)
@@ -687,7 +687,7 @@ def _about_disks(cluster: Cluster) -> Iterator[str]:
     if full.any():
         names = [cluster.nodes.names[n] for n in np.flatnonzero(full).tolist()]
         yield (
-            f"of {counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
+            f"{counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
             f"full ({some_of(names, str, MOST_NAMED)}): replicas only leave them"
         )
 

@@ -300,7 +300,7 @@ def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
                 zones.add(faults, at, key, config)
         which = printable(targets[row] or " ".join(text.split())[:60])
         for one in own.faults:
-            zones.notes.add(f"what is passed over in the zone of {which}, since it {one.message}"
+            zones.notes.add(f"passed over in the zone of {which}, since it {one.message}"
                                f": {one.value} ({one.path})")  # fmt: skip
         if wrong or not read.of:
             words = targets[row] or " ".join(text.split()[1:])

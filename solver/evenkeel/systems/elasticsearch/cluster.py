@@ -217,7 +217,7 @@ def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
         if not any(labels):
             add = "" if found.nodes else "; add _nodes"
             found.notes.add(
-                f"that {AWARE}attributes names {printable(attribute)}, which no node has: it is "
+                f"{AWARE}attributes names {printable(attribute)}, which no node has: it is "
                 f"not kept, and Elasticsearch allocates nothing by it{add}"
             )
             continue
@@ -468,7 +468,7 @@ def _note(
     if above.any():
         full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]
         found.notes.add(
-            f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
+            f"nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
             f"{some_of(full, str)}; Elasticsearch allocates no shard to them"
         )
     alike: dict[tuple[str, float, float], list[str]] = {}
@@ -478,12 +478,12 @@ def _note(
     if shared := [name for (host, *_), names in alike.items() if host and len(names) > 1
                   for name in names]:  # fmt: skip
         found.notes.add(
-            f"that nodes of a host report the same disk: {some_of(shared, printable)}; its room "
+            f"nodes of a host report the same disk: {some_of(shared, printable)}; its room "
             f"counts for each of them, and copies of a shard may share it without {SAME_HOST}"
         )
     if flooded:
         found.notes.add(
-            f"that nodes are above the flood stage: {some_of(flooded, str)}; indices with "
+            f"nodes are above the flood stage: {some_of(flooded, str)}; indices with "
             "shards there are read-only until usage falls (index.blocks.read_only_allow_delete)"
         )
 
@@ -563,7 +563,7 @@ def _nodes(found: Findings) -> list[DataNode]:
         }
         if strange:
             found.notes.add(
-                f"that shards are on {some_of([*strange], printable)}, which hold no data by "
+                f"shards are on {some_of([*strange], printable)}, which hold no data by "
                 "_nodes: they stay there, and no other shard goes there; list both at one time"
             )
         return [node for _, node in sorted((holding | strange).items())]
@@ -686,9 +686,7 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
     leave = ~may & ~strange
     if leave.any():
         emptied = [nodes[n].name for n in np.flatnonzero(leave).tolist()]
-        found.notes.add(
-            f"that {some_of(emptied, printable, 4)} may hold no shard: {', '.join(closing)}"
-        )
+        found.notes.add(f"{some_of(emptied, printable, 4)} may hold no shard: {', '.join(closing)}")
     accepts = ~leave & ~strange
     place = {node.key: n for n, node in enumerate(nodes)}
     for _, one in found.shutdown:
@@ -698,7 +696,7 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
             leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
         elif one.node_id not in found.nodes:
             found.notes.add(
-                f"that {printable(one.node_id)} is shut down, which is not a node here: ignored"
+                f"{printable(one.node_id)} is shut down, which is not a node here: ignored"
             )
     most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
     return {
@@ -784,7 +782,7 @@ def _on_hosts(
     if not shared:
         return none
     found.notes.add(
-        f"that {SAME_HOST} is true: Elasticsearch then refuses to move a shard to another node of "
+        f"{SAME_HOST} is true: Elasticsearch then refuses to move a shard to another node of "
         "its own host, too, so no such move is planned; it can while the setting is false"
     )
     pairs = []
@@ -804,7 +802,7 @@ def _older(found: Findings, nodes: Sequence[DataNode], held: Held) -> NDArray[np
         return parts[0]
     releases = [".".join(map(str, version)) for version in versions]
     found.notes.add(
-        f"that nodes are of several releases, {some_of(releases, printable)}: no shard goes to a "
+        f"nodes are of several releases, {some_of(releases, printable)}: no shard goes to a "
         "node older than that of its primary"
     )
     rank = np.array(
@@ -866,7 +864,7 @@ def note_settings(found: Findings) -> None:
     for name, meaning in NOT_ALL.items():
         value = str(found.cluster.get(name, ("", "all"))[1]).lower()
         if value not in ("all", ""):
-            found.notes.add(f"that {name} is {printable(value)}: {meaning}")
+            found.notes.add(f"{name} is {printable(value)}: {meaning}")
         own = f"index.{name.removeprefix('cluster.')}"
         held = [
             index
@@ -874,7 +872,7 @@ def note_settings(found: Findings) -> None:
             if str(settings.get(own, ("", "all"))[1]).lower() not in ("all", "")
         ]
         if held:
-            found.notes.add(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
+            found.notes.add(f"{own} is not all of {some_of(held, printable, 4)}: {meaning}")
     named = dict.fromkeys(row.get("index") or "" for row in found.shards)
     missing = [index for index in named if index and index not in found.indices]
     if missing and "index settings" in found.kinds:
@@ -886,7 +884,7 @@ def note_settings(found: Findings) -> None:
     unkept = _set_to(found, UNKEPT, lambda value: str(value) not in IDLE)
     if unkept:
         found.notes.add(
-            f"that {some_of(unkept, printable, 4)} is set and not kept: commands against it "
+            f"{some_of(unkept, printable, 4)} is set and not kept: commands against it "
             "may be written, and are refused"
         )
     if listed:
@@ -914,7 +912,7 @@ def note_settings(found: Findings) -> None:
     ]
     if failed:
         found.notes.add(
-            f"that the allocation of {some_of(failed, printable, 4)} failed: after several times "
+            f"the allocation of {some_of(failed, printable, 4)} failed: after several times "
             "Elasticsearch refuses it until POST _cluster/reroute?retry_failed=true"
         )
 

@@ -374,10 +374,15 @@ def _hand(form: Form) -> str:
     return HAND.format(commands="\n".join(blocks))
 
 
+def _begun(text: str) -> str:
+    """Begin a sentence with a capital, unless it begins with the name of a file."""
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
+
+
 def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     """Return what has to be known of the system, and what the files that were read left out."""
     missing = find(plan.cluster.native_format).left_out(plan.cluster)
-    notes = [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
+    notes = [*carrier.notes, *(f"{_begun(plain(one))}." for one in missing)]
     if plan.throttle.paces and not carrier.keeps_pace:
         notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
     return notes

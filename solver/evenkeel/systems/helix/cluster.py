@@ -61,7 +61,7 @@ NO_CONFIG = (
     "each instance"
 )
 DISKS = (
-    "of disks inside {} (Ambry): which of them takes a replica is Ambry's own decision, and their "
+    "disks inside {} (Ambry): which of them takes a replica is Ambry's own decision, and their "
     "capacities do not count"
 )
 UNLED = "no state of a leader for {}: its first replicas count as leaders, and that is not written"

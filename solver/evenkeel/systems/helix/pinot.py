@@ -50,7 +50,7 @@ STATELESS = (
     "no states of segments: all count as ONLINE, also those that are being consumed, whose servers "
     "Pinot chooses"
 )
-DECIDED = "what a rebalance of Pinot decided on: segments count where it puts them"
+DECIDED = "a decision of a rebalance of Pinot: segments count where it puts them"
 
 OTHERS = re.compile(
     rb'\s*\{\s*"_segmentToConsumingInfoMap"\s*:|'

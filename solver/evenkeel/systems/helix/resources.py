@@ -30,19 +30,19 @@ LEAD_CONTROLLERS = "leadControllerResource"
 """The resource by which the controllers of Pinot divide tables among themselves."""
 
 TOGETHER = (
-    "of table {} that segments belong together (by upserts, deduplication, or partitions of the "
+    "segments of table {} belong together (by upserts, deduplication, or partitions of the "
     "servers): what is there stays; rebalance it by Pinot"
 )
 TIERED = (
-    "of table {} that segments move to servers of other tags with their age (tierConfigs): what is "
+    "segments of table {} move to servers of other tags with their age (tierConfigs): what is "
     "there stays; rebalance it by Pinot"
 )
 EVERYWHERE = (
-    "of table {} that each server of its tenant has all segments (a dimension table): what is "
+    "each server of the tenant of table {} has all its segments (a dimension table): what is "
     "there stays; rebalance it by Pinot"
 )
 UNASSIGNED = (
-    "of table {} that it is not assigned to all servers of its tenant (INSTANCE_PARTITIONS): the "
+    "table {} is not assigned to all servers of its tenant (INSTANCE_PARTITIONS): the "
     "others take no segment unless a rebalance by Pinot reassigns instances"
 )
 ASSIGNED = (
@@ -54,10 +54,10 @@ INFERRED = (
     "no configuration of table {} (PROPERTYSTORE/CONFIGS/TABLE): segments go to servers with "
     "the tenant tags that its servers share, and no upserts are assumed"
 )
-DERIVED = "of {}, which Pinot derives from the tags of brokers: what is there stays"
-OF_CONTROLLERS = "of {}, which Helix places on live controllers: what is there stays"
+DERIVED = "{}, which Pinot derives from the tags of brokers: what is there stays"
+OF_CONTROLLERS = "{}, which Helix places on live controllers: what is there stays"
 PINNED = (
-    "of segments of {} that are being consumed, or that stopped and are OFFLINE: Pinot chooses "
+    "segments of {} that are being consumed, or that stopped and are OFFLINE: Pinot chooses "
     "their servers, live ones stay"
 )
 
@@ -399,19 +399,19 @@ TASKS = {"Task", "ScheduledTask", "SchedulerTaskQueue"}
 """State models of what is run, not held."""
 
 
-IS_TASK = "of tasks that the task framework assigns: {}; what is there stays"
-USER_DEFINED = "of {}, which a rebalancer of its own places (USER_DEFINED): what is there stays"
+IS_TASK = "tasks that the task framework assigns: {}; what is there stays"
+USER_DEFINED = "{}, which a rebalancer of its own places (USER_DEFINED): what is there stays"
 NO_MODEL = "no states of the state model of {}: what is there stays; add STATEMODELDEFS"
 NO_TAG = "no instance with the tag of {}, so that none may hold it: what is there stays"
 NO_NUMBER = "no number of replicas of {}: what is there stays"
 NO_IDEAL_STATE = "no ideal state of {}: the external view counts for nothing"
-NO_PARTITION = "of partitions of {} that only an external view has: they count as gone"
+NO_PARTITION = "partitions of {} that only an external view has: they count as gone"
 NOT_SHOWN = (
-    "of {} replicas on live instances that the external view does not show: they count where the "
+    "{} replicas on live instances that the external view does not show: they count where the "
     "ideal state has them"
 )
 WEIGHTED = (
-    "of weights of instances that differ (INSTANCE_WEIGHT): methods other than Helix's CRUSH count "
+    "weights of instances that differ (INSTANCE_WEIGHT): methods other than Helix's CRUSH count "
     "all instances alike, but for balance, which gives nothing new to those of weight 0"
 )
 TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"

@@ -129,7 +129,7 @@ def _tolerates(one: Toleration, taint: Taint) -> bool:
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 NAMED = "kubernetes.io/metadata.name"
-NOT_KEPT = "what is not kept: {}"
+NOT_KEPT = "not kept: {}"
 """The label that every namespace has: its name. Others of namespaces are not read."""
 
 

@@ -132,13 +132,13 @@ def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, i
         )
     if astray:
         objects.notes.add(
-            f"that {some_of(astray, printable, MOST_NAMED)} run on nodes that do not reach their "
+            f"{some_of(astray, printable, MOST_NAMED)} run on nodes that do not reach their "
             "volumes, by labels: they stay"
         )
     if looked.local:
         what = some_of([*looked.local], printable, MOST_NAMED)
         objects.notes.add(
-            f"that pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
+            f"pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
             "their content is lost when a pod moves"
         )
 
@@ -181,7 +181,7 @@ MOST_NAMED = 4
 """Most names in a note."""
 
 SEVERAL = (
-    "that several budgets select the pods of {}: the eviction of a pod with more than one is "
+    "several budgets select the pods of {}: the eviction of a pod with more than one is "
     "refused, and they stay"
 )
 
@@ -404,12 +404,12 @@ def _budgeted(
             least[p] = own
     if fixed:
         objects.notes.add(
-            f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
+            f"budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
             "would be refused, and these pods stay"
         )
     if awaited:
         objects.notes.add(
-            f"that budgets {some_of(awaited, printable, MOST_NAMED)} allow no disruption now, as "
+            f"budgets {some_of(awaited, printable, MOST_NAMED)} allow no disruption now, as "
             "too few of their pods are ready: evictions are refused until more are"
         )
     return least, held

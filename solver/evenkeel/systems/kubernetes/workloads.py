@@ -271,18 +271,18 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
         )
     if kinds:
         objects.notes.add(
-            f"that pods belong to objects of kind {some_of([*kinds], printable, MOST_NAMED)}: they "
+            f"pods belong to objects of kind {some_of([*kinds], printable, MOST_NAMED)}: they "
             "stay, since it is not known what would replace them"
         )
     found = [workloads[name] for name in sorted(workloads)]
     if operated := [one.full_name for one in found if one.kind in OPERATORS]:
         objects.notes.add(
-            f"that operators make the pods of {some_of(operated, printable, MOST_NAMED)}: these "
+            f"operators make the pods of {some_of(operated, printable, MOST_NAMED)}: these "
             "are evicted without a patch, so that the scheduler alone chooses their nodes"
         )
     if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
         objects.notes.add(
-            f"that pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
+            f"pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
             "each counts as it is on its node, and as the largest on others"
         )
     return found, stay

@@ -100,16 +100,16 @@ NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
 NO_HEALTH = "no healthyAt of {}: replicas that run without it count as healthy"
 DISCARDED = (
-    "of failed replicas that Longhorn discards, as they were never built, were tried too often, "
+    "failed replicas that Longhorn discards, as they were never built, were tried too often, "
     "are to leave or are not needed: {}: they count for nothing"
 )
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
-MIGRATING = "that volumes are being migrated: {}: they are left alone until they have arrived"
+MIGRATING = "volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
 SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
 ATTACHED = "no node {}, to which volumes are attached: they count as detached"
 DETACHED = (
-    "that volumes are detached: {}: Longhorn builds replicas of them once they are attached, and a "
+    "volumes are detached: {}: Longhorn builds replicas of them once they are attached, and a "
     "folder waits for that"
 )
 
@@ -181,7 +181,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             )
         for notice in (waiting_notice, rebuilt_notice):
             if text := notice(cluster, cluster.native.settings):
-                yield f"of {text}"
+                yield text
 
 
 def _apart_from_engine(cluster: Cluster, system: System) -> NDArray[np.bool_]:

@@ -521,7 +521,7 @@ def _beside(found: Findings) -> Iterator[str]:
     """Yield notes on queues that are not placed, and nodes that take no members."""
     if found.others:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
-        yield f"of queues that are no quorum queues ({kinds}): these stay where they are, uncounted"
+        yield f"queues that are no quorum queues ({kinds}): these stay where they are, uncounted"
     if not found.nodes:
         yield "no cluster_status: nodes without queues are unknown"
     few = [host for (host, _), (_, queue) in found.queues.items() if len(members_of(queue)) < 3]
