@@ -48,6 +48,18 @@ READ = {
         "kafka", ["Name: o\nPartition  Leader  Replicas\n0  1  [1 2]\n\n1  2  [2 1]\n\nName  x\n"],
         {"o-0": ("1", "2"), "o-1": ("2", "1")},
     ),
+    "a leader for whom a dash stands": (
+        "kafka", ["Topic: o\tPartition: 0\tLeader: -\tReplicas: 1,2\tIsr: 1\n"],
+        {"o-0": ("1", "2")},
+    ),
+    "a shell on Windows": (
+        "cockroach",
+        [" range_id | replicas | lease_holder\r\n----------+----------+------\r\n"
+         "        7 | {1,2}    |            1\r\n(1 row)\r\n",
+         " id | is_live | locality\r\n----+---------+-----\r\n  1 | true    | az=a\r\n"
+         "  2 | true    | az=b\r\n(2 rows)\r\n"],
+        {"7": ("1", "2")},
+    ),
     "two hosts without titles": (
         "rabbitmq", [f"Listing queues for vhost a ...\nq1 quorum rabbit@a {MEMBERS}\n"
                      f"Listing queues for vhost b ...\nq2 quorum rabbit@b {MEMBERS}\n"],
@@ -114,6 +126,16 @@ REFUSED = {
     ),
     "a list as a number": (
         "kafka", ['[{"topic":"o","partition":[1],"broker":2,"inSync":true}]'], "needs a number",
+    ),
+    "three points for rows of a table with bars": (
+        "tables",
+        ["| node | cap_x |\n|------|-------|\n| a | 10 |\n...\n", "partition,node\np,a\n"],
+        "rows that were left out",
+    ),
+    "a row with bars that lacks its first cell": (
+        "tables", ["| node | zone | cap_x |\n|---|---|---|\n| a | z | 10 |\n z | 10 |\n",
+                   "partition,node\np,a\n"],
+        "has 2 cells",
     ),
     "columns of unlike rows": (
         "tables", [NODES, '{"node":{"0":"a"},"partition":{"0":"p","1":"q"}}'], "neither a table",

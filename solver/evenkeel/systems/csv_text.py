@@ -7,6 +7,7 @@ import re
 import string
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import msgspec
 import numpy as np
@@ -24,6 +25,10 @@ from evenkeel.model.reading.quantities import (
 )
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.printed import CUT, DELIMITERS, HEAD, LEFT_OUT, TAIL, Printed, undrawn
+
+ASIDE = ("#", "-- ", "sep=")
+"""How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
 
 MOST_DIGITS = 9
 """Of a number that is read at once."""
@@ -52,62 +57,6 @@ def number_lists(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.
     width[some] = np.diff(np.searchsorted(ends, lasts), prepend=-1)
     return width, whole_numbers(joined[:-1].replace(b";", b","))
 
-
-HEAD = 65536
-"""Bytes in which the header line has to end."""
-
-DELIMITERS = "\t;,"
-"""Tried in this order on the header line."""
-
-ASIDE = ("#", "-- ", "sep=")
-"""How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
-
-DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
-"""A line of a table that is drawn."""
-
-STATEMENT = re.compile(
-    rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
-    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n:]*[^\s:][^\n:]*\n[ \t]*--[-+ \t]*\r?\n)"
-)
-"""What stands before a table that is drawn, such as the statement that printed it."""
-
-DASHES = re.compile(rb"[-\s]*-[-\s]*")
-AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
-"""Lines of a table that SQL clients part by blanks, which are no rows."""
-
-STACKED = re.compile(
-    rb"^((?:-\[ RECORD \d+ \][-+]*|\*{9,} *\d+\. row \*{9,}|Row \d+:\s*\n(?:\xe2\x94\x80)+)\s*?\n)",
-    re.MULTILINE,
-)
-"""What is above each row of which psql, mysql or ClickHouse prints a cell per line."""
-
-CELL = re.compile(rb"^[ \t]*([^\s:|]+)[ \t]*[:|][ \t]?(.*)$", re.MULTILINE)
-"""A title and its cell on a line of their own."""
-
-FOLDED = re.compile(rb"\A\s*[^\n]*\bnode\b[^\n]*\\[ \t\r]*\n")
-"""A header of which pandas prints the other titles below the rows."""
-
-BOX = str.maketrans(
-    dict.fromkeys("│┃┆║", "|")
-    | dict.fromkeys("─━═", "-")
-    | dict.fromkeys("┌┬┐├┼┤└┴┘╭╮╰╯╞╪╡┏┳┓┣╋┫┗┻┛┡╇┩╔╦╗╠╬╣╚╩╝", "+")
-)
-"""What draws a table, in ASCII."""
-
-HEADED = re.compile(r"^[ \t]*┌─*([^─┬\s][^\n]*?)─*┐", re.MULTILINE)
-"""The border of a table, with its titles, as ClickHouse draws it."""
-
-COUNT = re.compile(r"^[ \t]*\d+\. (?=│)", re.MULTILINE)
-"""The number of a row before its cells."""
-
-TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\n[ \t]*[├╞])")
-"""The titles of a table, and the types of its columns below, as DuckDB and Polars print them."""
-
-CUT = {"…", "...", "·", ".."}
-"""Cells of a row that stands for others."""
-
-LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
-"""Note on what was printed in part, by its places."""
 
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
@@ -329,87 +278,6 @@ def _header_line(text: str) -> str:
     return next(lines, "")
 
 
-def _in_ascii(data: bytes) -> bytes:
-    """Return a table with its lines drawn in ASCII, and its titles in a line without others."""
-    text = COUNT.sub("", data.decode("utf-8", "replace"))
-    if first := HEADED.search(text):
-        below = HEADED.sub(lambda one: "" if one[1] == first[1] else one[0], text[first.end() :])
-        titles = re.sub("─*┬─*", "|", first[1])
-        text = "\n" * text.count("\n", 0, first.start()) + f"|{titles}|{below}"
-    return TYPES.sub(lambda one: one[1] + "\n" * one[2].count("\n"), text).translate(BOX).encode()
-
-
-def _parted(document: Document, head: Sequence[bytes]) -> Document:
-    """Return a table whose columns are parted by blanks with tabs; any other text as it is.
-
-    Rows that pandas prints begin with a cell of the index, which has no title.
-    """
-    rows = [line.split() for line in head if not DASHES.fullmatch(line)]
-    widths = {len(row) - len(rows[0]) for row in rows[1:]}
-    if b"node" not in rows[0] or widths not in ({0}, {1}):
-        return document
-    skipped, titles = widths.pop(), b"\t".join(rows[0])
-    lines = (
-        b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line)
-        else titles if line.split() == rows[0]
-        else b"\t".join(line.split()[skipped:])
-        for line in document.data.split(b"\n")
-    )  # fmt: skip
-    return Document(document.name, b"\n".join(lines), document.path)
-
-
-def _laid_flat(data: bytes) -> bytes:
-    """Return a table of which a row takes several lines with one line for each, on its first."""
-    if STACKED.search(data[:HEAD]):
-        above, *parts = STACKED.split(data)
-        rows = [dict(CELL.findall(part)) for part in parts[1::2]]
-        flat = [b"\n" * above.count(b"\n"), b"\t".join(rows[0])]
-        for mark, row, part in zip(parts[::2], rows, parts[1::2], strict=True):
-            cells = (row.get(title, b"").strip() for title in rows[0])
-            flat += [b"\n" * mark.count(b"\n"), b"\t".join(cells), b"\n" * part.count(b"\n")]
-        return b"".join(flat)
-    if FOLDED.match(data[:HEAD]):
-        blocks = (
-            one.splitlines() for one in re.split(rb"\n\s*\n", data.strip()) if one[:1] != b"["
-        )
-        first, *others = ([line.strip(b" \\\t\r") for line in one] for one in blocks)
-        if all(len(one) == len(first) for one in others):
-            rest = [[own[0], *(line.split(None, 1)[-1] for line in own[1:])] for own in others]
-            return b"\n".join(map(b" ".join, zip(first, *rest, strict=True)))
-    return data
-
-
-def undrawn(document: Document) -> Document:
-    r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
-
-    Lines that draw become blank, so that the others keep their numbers.
-
-    >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
-    b'id\tsize\n\nn1\t9\n\n'
-    """
-    if (flat := _laid_flat(document.data)) is not document.data:
-        document = Document(document.name, flat, document.path)
-    boxed = b"\xe2\x94\x82" in document.data[:HEAD]
-    if boxed:
-        document = Document(document.name, _in_ascii(document.data), document.path)
-    if before := STATEMENT.match(document.data[:HEAD]):
-        document = document.part(before.end(), len(document.data))
-    head = document.data[:HEAD].lstrip().splitlines()[:3]
-    if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
-        return _parted(document, head)
-    if b"|" not in b"".join(head[:2]) or not (boxed or any(map(DRAWN.fullmatch, head))):
-        return document
-    lines = (
-        b"\t".join(
-            cell.strip() for cell in line.strip().removeprefix(b"|").removesuffix(b"|").split(b"|")
-        )
-        if b"|" in line and not DRAWN.fullmatch(line)
-        else b""
-        for line in document.data.split(b"\n")
-    )
-    return Document(document.name, b"\n".join(lines), document.path)
-
-
 def _delimiter(line: str) -> str:
     return next((mark for mark in DELIMITERS if mark in line), ",")
 
@@ -492,7 +360,7 @@ def _row_by_row(
     """Return the rows that fit the header, each with its line, noting those that do not."""
     rows: list[list[str]] = []
     lines: list[int] = []
-    ragged = 0
+    ragged: list[tuple[int, list[str]]] = []
     delimiter = _delimiter(_header_line(text[:HEAD]))
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
@@ -509,16 +377,44 @@ def _row_by_row(
                 rows.append(row)
                 lines.append(at)
             else:
-                ragged += 1
-                if ragged <= LISTED_FAULTS:
-                    message = f"has {len(row)} cells, the header {len(names)}"
-                    faults.add(f"{document.name}:{at}", quoted(row[0]), message)
+                ragged.append((at, row))
     except csv.Error as error:
         faults.add(f"{document.name}:{begin}", None, f"is not a row of a table: {error}")
-    if ragged > LISTED_FAULTS:
-        message = f"more rows do not have the header's {len(names)} cells"
-        faults.add(document.name, ragged - LISTED_FAULTS, message)
+    _note_ragged(faults, document.name, ragged, len(names))
     return rows, lines
+
+
+def _note_ragged(
+    faults: FaultList, name: str, ragged: Sequence[tuple[int, list[str]]], count: int
+) -> None:
+    """Note rows that do not fit the header, the first of them one by one."""
+    for at, row in ragged[:LISTED_FAULTS]:
+        message = f"has {len(row)} cells, the header {count}"
+        faults.add(f"{name}:{at}", quoted(row[0]), message)
+    if len(ragged) > LISTED_FAULTS:
+        message = f"more rows do not have the header's {count} cells"
+        faults.add(name, len(ragged) - LISTED_FAULTS, message)
+
+
+def table_of(faults: FaultList, name: str, printed: Printed) -> Table:
+    """Return a table that was printed, without rows that stand for others, which are noted."""
+    titles, *rows = printed.rows
+    fits = [len(row) == len(titles) and not CUT.issuperset(row) for row in rows]
+    numbered_rows = zip(printed.lines[1:], rows, strict=True)
+    others = [one for one, fit in zip(numbered_rows, fits, strict=True) if not fit]
+    cut = [at for at, row in others if CUT.issuperset(row)]
+    announced = TAIL.match(printed.after)
+    if announced and int(announced[1]) > len(rows) - len(cut):
+        cut.append(printed.lines[-1] + 1)
+    _note_ragged(faults, name, [one for one in others if one[0] not in cut], len(titles))
+    kept = [*compress(rows, fits)]
+    return Table(
+        name,
+        {title.lower(): [row[i] for row in kept] for i, title in enumerate(titles)},
+        [*compress(printed.lines[1:], fits)],
+        {title.lower(): title for title in titles},
+        notes=[(LEFT_OUT, f"{name}:{at}") for at in cut],
+    )
 
 
 def _cell(value: object) -> str:

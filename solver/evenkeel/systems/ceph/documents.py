@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.csv_text import CUT
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.printed import CUT
 
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
 EPOCH = re.compile(rb"(?:[^\n]*\n){0,9}?epoch \d+\s*\n")

@@ -33,7 +33,7 @@ from evenkeel.systems.cockroach.allocator.zone_configs import (
 from evenkeel.systems.cockroach.documents import (
     ZONE_SQL,
     kind_of,
-    shell_names,
+    printed_tables,
     tables_of,
     without_tables,
 )
@@ -753,7 +753,7 @@ def _read_document(found: _Found, document: Document) -> None:
     elif kind == "zone SQL" and ZONE_SQL.search((rest := without_tables(document)).data):
         read_zone_sql(found.faults, rest, found.zones)
         found.zones.written = True
-    if kind in ("zone YAML", "") or (kind == "zone SQL" and not shell_names(document)):
+    if kind in ("zone YAML", "") or (kind == "zone SQL" and not printed_tables(document)):
         return
     for kind, table in tables_of(found.faults, document):
         for sentence, name in table.notes:

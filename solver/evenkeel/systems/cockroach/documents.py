@@ -1,31 +1,21 @@
 """Recognise the documents of CockroachDB and read their tables.
 
-The tables come as CSV, TSV, JSON or boxes of the SQL shell. A line of a box that continues a cell,
-such as a statement of several lines, fills only that cell.
+The tables come as CSV, TSV, JSON or boxes of the SQL shell.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.cockroach.zones import PARTITIONS, target_in
-from evenkeel.systems.csv_text import CUT, LEFT_OUT, Table, header_of, read_table
+from evenkeel.systems.csv_text import Table, header_of, read_table, table_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_syntax
-
-RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
-"""The line below the names, and in old releases also above them: ``-----+------``."""
-
-RECORD = re.compile(r"(?m)^[ \t]*-\[ RECORD [0-9]+ \][-+]*[ \t\r]*$")
-TAIL = re.compile(r"[(#] ?(?P<rows>[0-9]{1,9}) rows?\b|Time: .*", re.IGNORECASE)
-LINES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╞╪╡╔╦╗╠╬╣╚╩╝", "|||---" + "+" * 21)
-"""Lines of boxes in Unicode, and those in ASCII."""
+from evenkeel.systems.printed import HEAD, TAIL, Printed, tables_in
 
 MARKUP = re.compile(rb"<t[hd]>|INSERT INTO results VALUES|^# row 1\s*$", re.MULTILINE)
 """What the shell prints with ``--format`` ``html``, ``sql`` or ``raw``."""
@@ -35,9 +25,6 @@ HEADLESS = re.compile(rb"\d+\t.*\t(?:active|decommission(?:ing|ed))\t(?:true|fal
 
 ONLY_NODES = re.compile(rb"\s*id\s*\n(?:\s*-+\s*\n)?(?:\s*\d+\s*\n)+(?:\(\d+ rows?\)\s*)?")
 """What ``cockroach node ls`` prints."""
-
-UNRULED = re.compile(r"(?m)^id \| is_live \| .*$")
-"""A line of names that had tabs, which has no line of dashes below."""
 
 TABBED = re.compile(r"^(?:id\tis_live|[0-9]+\t(?:true|false))\t.*$", re.MULTILINE)
 """A line of what ``cockroach node decommission`` prints into a file, with other words around."""
@@ -59,46 +46,22 @@ PROMPT = re.compile(r"(?m)^\S*@\S*/([\w-]+)>")
 """A prompt of the shell, and the database that it names."""
 
 
-class Header(NamedTuple):
-    """Where a line of names stands, and where the line of dashes below it ends.
-
-    ``above`` is where the text before it begins, below another line of names.
-    """
-
-    start: int
-    end: int
-    below: int
-    above: int = 0
-
-
 TWICE = "more than one state of ranges: the last counts"
 
 
-class _Block(NamedTuple):
-    """The rows of a table in a session, their lines, and the text above its header."""
-
-    rows: list[list[str]]
-    lines: list[int]
-    before: str
-    notes: list[tuple[str, str]]
-
-    @property
-    def request(self) -> str:
-        """The last statement above; "" if there is none."""
-        return " ".join(([*STATEMENT.findall(self.before)] or [""])[-1].split())
+Shown = tuple[Table, str]
+"""A table in a session, and the text above it."""
 
 
-def shell_names(document: Document) -> frozenset[str]:
-    r"""Return the names of the columns, in lower case; none of what is no such table.
+def printed_tables(document: Document) -> list[Printed]:
+    r"""Return the tables that the shell prints for people.
 
-    >>> sorted(shell_names(Document("a.txt", b"  id | name\n-----+------\n   1 | x\n(1 row)\n")))
-    ['id', 'name']
+    >>> session = Document("a.txt", b"  id | is_live\n-----+--------\n   1 | true\n(1 row)\n")
+    >>> [one.rows for one in printed_tables(session)]
+    [[['id', 'is_live'], ['1', 'true']]]
     """
-    text = _as_printed(document.data[:HEAD].decode("utf-8", "replace"))
-    if RECORD.search(text):
-        first = RECORD.split(text)[1].splitlines()
-        return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
-    return _names(text, known[0]) if (known := _known_headers(text)) else frozenset()
+    text = document.data.decode("utf-8", "replace")
+    return tables_in(TABBED.sub(lambda line: line[0].replace("\t", " | "), text), _kind_of_names)
 
 
 def shell_hint(document: Document) -> str:
@@ -109,7 +72,7 @@ def shell_hint(document: Document) -> str:
     """
     if MARKUP.search(document.data[:HEAD]):
         return "looks like what the shell of CockroachDB prints: print it with --format=csv"
-    names = {name.replace(" ", "_") for name in shell_names(document) or header_of(document)}
+    names = {name.replace(" ", "_") for name in header_of(document)}
     if names >= {"region", "zones"} or names >= {"zone_id", "subzone_id", "report_id"}:
         return (
             "lists no range, and neither a node nor a zone configuration: print SELECT * FROM "
@@ -130,81 +93,50 @@ def shell_hint(document: Document) -> str:
     return ""
 
 
-def read_shell_tables(faults: FaultList, document: Document) -> list[Table]:
-    """Read such tables, those with the same columns as one; other text is passed over.
-
-    Of tables with the state of nodes the last counts.
-    """
-    text = _as_printed(document.text(faults))
-    if RECORD.search(text):
-        return [_from_records(document, text)]
-    alike: dict[tuple[str, ...], list[Header]] = {}
-    for header in _known_headers(text):
-        alike.setdefault(tuple(_cells(_line(text, header))), []).append(header)
-    return [_of_headers(faults, document, text, *one) for one in alike.items()]
-
-
-def _of_headers(
-    faults: FaultList, document: Document, text: str, titles: Sequence[str], alike: list[Header]
-) -> Table:
-    """Read the rows below headers with the same titles."""
-    kind = _kind_of_names(_names(text, alike[0]))
-    state = kind in ("node status", "store status")
-    blocks: list[_Block] = []
-    ragged = 0
-    # the status of nodes that is printed again is that of a later time
-    for header in alike[-1:] if state else alike:
-        above, before = _line(text, header), text[header.above : header.start]
-        own = _Block([], [], before, [])
-        blocks.append(own)
-        for number, line in _body(text, header):
-            cells = _cells(line, above, len(titles))
-            tail = TAIL.match(line.strip())
-            if tail or CUT.issuperset(cells):
-                if not tail or int(tail["rows"]) > len(own.rows):
-                    own.notes.append((LEFT_OUT, f"{document.name}:{number}"))
-                continue
-            if len(cells) != len(titles):
-                ragged += 1
-                if ragged <= LISTED_FAULTS:
-                    message = f"has {len(cells)} cells, the header {len(titles)}"
-                    faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
-                continue
-            filled = [i for i, cell in enumerate(cells) if cell]
-            goes_on = len(titles) > 1 and (len(filled) == 1 or kind == "zone table")
-            if own.rows and not cells[0] and goes_on:
-                for i in filled:
-                    own.rows[-1][i] += f"\n{cells[i]}"
-            elif filled:
-                own.rows.append(cells)
-                own.lines.append(number)
-    if kind == "ranges":
-        blocks = _last_printed(blocks, [title.lower() for title in titles].index("range_id"))
-    asked = [_asked_for(own.before) for own in blocks for _ in own.rows]
-    more = [*dict.fromkeys(name for one in asked for name in one if name not in titles)]
-    rows = [
-        row + [one.get(name, "") for name in more]
-        for row, one in zip((row for own in blocks for row in own.rows), asked, strict=True)
-    ]
-    lines = [line for own in blocks for line in own.lines]
-    notes = [note for own in blocks for note in own.notes]
-    return replace(_table(document, [*titles, *more], rows, lines), notes=notes)
+def _of_sessions(faults: FaultList, name: str, parts: Sequence[Printed]) -> Iterator[Table]:
+    """Yield tables, those with the same columns as one; of the state of nodes the last counts."""
+    alike: dict[tuple[str, ...], list[Shown]] = {}
+    for part in parts:
+        table = table_of(faults, name, part)
+        before = alike.setdefault(tuple(table.titles.values()), [])
+        if _kind_of_names(frozenset(table.columns)) in ("node status", "store status"):
+            before.clear()  # what is printed again is of a later time
+        before.append((table, part.before))
+    for several in alike.values():
+        first, _ = several[0]
+        held = _last_printed(several) if "range_id" in first.columns else several
+        asked = [_asked_for(above) for table, above in held for _ in table.lines]
+        names = {name: name for one in asked for name in one}
+        columns = {name: [one.get(name, "") for one in asked] for name in names} | {
+            name: [cell for table, _ in held for cell in table.columns[name]]
+            for name in first.columns
+        }
+        lines = [line for table, _ in held for line in table.lines]
+        notes = [note for table, _ in held for note in table.notes]
+        notes += [(TWICE, "")] * (len(held) < len(several))
+        yield Table(first.name, columns, lines, {**names, **first.titles}, notes=notes)
 
 
-def _last_printed(blocks: Sequence[_Block], key: int) -> list[_Block]:
+def _last_printed(tables: Sequence[Shown]) -> list[Shown]:
     """Return tables of ranges without those that the same statement prints again, unlike before."""
-    held: list[_Block] = []
-    for own in reversed(blocks):
-        rows = {row[key]: row for row in own.rows}
-        for later in held:
-            if later.request == own.request and any(
-                rows.get(row[key], row) != row for row in later.rows
-            ):
-                later.notes.append((TWICE, ""))
-                break
-        else:
-            held.insert(0, own)
+    held: list[Shown] = []
+    for own, above in reversed(tables):
+        rows = _by_range(own)
+        again = (_by_range(later) for later, asked in held if _last(asked) == _last(above))
+        if not any(rows.get(i, row) != row for one in again for i, row in one.items()):
+            held.insert(0, (own, above))
     return held
+
+
+def _last(text: str) -> str:
+    """Return the last statement of a text; "" if there is none."""
+    return " ".join(([*STATEMENT.findall(text)] or [""])[-1].split())
+
+
+def _by_range(table: Table) -> dict[str, tuple[str, ...]]:
+    return dict(
+        zip(table.columns["range_id"], zip(*table.columns.values(), strict=True), strict=True)
+    )
 
 
 def _asked_for(text: str) -> dict[str, str]:
@@ -230,115 +162,13 @@ def _asked_for(text: str) -> dict[str, str]:
 
 def without_tables(document: Document) -> Document:
     """Return the rest of a session, with a semicolon in each line of a table that is read."""
-    text = document.data.decode("utf-8", "replace")
-    shown, lines = text.translate(LINES), text.split("\n")
-    for header in _headers(shown):
-        if _kind_of_names(_names(shown, header)):
-            first = shown.count("\n", 0, header.start)
-            last = max([first + 1, *(number - 1 for number, _ in _body(shown, header))])
-            lines[first : last + 1] = [";"] * (last + 1 - first)
+    lines = document.data.decode("utf-8", "replace").split("\n")
+    for part in printed_tables(document):
+        first = part.lines[0] - 1
+        ends = (n for n in range(part.lines[-1], len(lines)) if lines[n].strip() == part.after)
+        last = next(ends, len(lines)) + bool(TAIL.match(part.after))
+        lines[first:last] = [";"] * (last - first)
     return Document(document.name, "\n".join(lines).encode(), document.path)
-
-
-def _as_printed(text: str) -> str:
-    """Return tables as the shell prints them, in ASCII, with bars where there are tabs."""
-    return TABBED.sub(lambda line: line[0].replace("\t", " | "), text.translate(LINES))
-
-
-def _headers(text: str) -> list[Header]:
-    """Return the lines of names, which stand above lines of dashes."""
-    found = [Header(one.start(), one.end(), one.end()) for one in UNRULED.finditer(text)]
-    for rule in RULE.finditer(text):
-        end = len(text[: rule.start()].rstrip("\r\n"))
-        start = text.rfind("\n", 0, end) + 1
-        above = text[start:end]
-        if "|" in above and ("+" in rule[0] or "|" in rule[0]) and not RULE.match(above):
-            found.append(Header(start, end, rule.end(), found[-1].below if found else 0))
-    return found
-
-
-def _known_headers(text: str) -> list[Header]:
-    """Return the lines of names of tables that are read; the first line of names if none is."""
-    headers = _headers(text)
-    return [one for one in headers if _kind_of_names(_names(text, one))] or headers[:1]
-
-
-def _line(text: str, header: Header) -> str:
-    return text[header.start : header.end]
-
-
-def _names(text: str, header: Header) -> frozenset[str]:
-    """Return the names of the columns, in lower case."""
-    return frozenset(name.lower() for name in _cells(_line(text, header)))
-
-
-def _body(text: str, header: Header) -> Iterator[tuple[int, str]]:
-    """Yield the lines below the names, each with its number, up to the number of rows."""
-    first = text.count("\n", 0, header.below) + 2
-    for number, line in enumerate(text[header.below :].splitlines()[1:], first):
-        if RULE.match(line) or not line.strip():
-            continue
-        tail = TAIL.match(line.strip())
-        if tail is None and ("|" in line or line.strip() in CUT):
-            yield number, line
-            continue
-        if tail and tail["rows"]:
-            yield number, line
-        return
-
-
-def _cells(line: str, above: str = "", count: int = 0) -> list[str]:
-    """Return the cells of a line, at the places of those ``above`` where it has too many."""
-    parts = line.split("|")
-    framed = line.lstrip().startswith("|") and (above or line).lstrip().startswith("|")
-    if framed:
-        parts = parts[1:]
-        if len(parts) > 1 and not parts[-1].strip():
-            parts = parts[:-1]
-    if count and len(parts) > count and not framed:
-        starts = [0, *(at + 1 for at, mark in enumerate(above) if mark == "|")]
-        ends = [*(start - 1 for start in starts[1:]), len(line)]
-        fits = all(line[end : end + 1] == "|" for end in ends[:-1])
-        parts = [line[a:b] for a, b in zip(starts, ends, strict=True)] if fits else parts
-    return [_cell(part) for part in parts]
-
-
-def _cell(text: str) -> str:
-    """Return a cell without blanks around it, and without the + of psql where it goes on."""
-    return text.strip().removesuffix("+").rstrip()
-
-
-def _from_records(document: Document, text: str) -> Table:
-    """Read ``-[ RECORD 1 ]`` and the lines ``name | cell`` below it."""
-    titles: dict[str, None] = {}
-    rows: list[dict[str, str]] = []
-    lines: list[int] = []
-    parts = RECORD.split(text)
-    ends = accumulate(part.count("\n") for part in parts)
-    for part, number in zip(parts[1:], ends, strict=False):
-        row: dict[str, str] = {}
-        name = ""
-        for line in part.splitlines():
-            key, mark, cell = line.partition("|")
-            if not mark:
-                continue
-            name = key.strip() or name
-            goes_on = not key.strip() and name in row
-            row[name] = f"{row[name]}\n{_cell(cell)}" if goes_on else _cell(cell)
-        titles |= dict.fromkeys(row)
-        rows.append(row)
-        lines.append(number + 1)
-    return _table(
-        document, [*titles], [[row.get(name, "") for name in titles] for row in rows], lines
-    )
-
-
-def _table(
-    document: Document, titles: Sequence[str], rows: Sequence[list[str]], lines: list[int]
-) -> Table:
-    names = [title.lower() for title in titles]
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return Table(document.name, columns, lines, dict(zip(names, titles, strict=True)))
 
 
 Kind = Literal[
@@ -348,7 +178,6 @@ Kind = Literal[
 ZONES = frozenset({"raw_config_sql", "config_sql"})
 """Columns with the statements of zones; before 19.2 there was another."""
 
-HEAD = 65536
 ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
 ZONE_YAML = re.compile(
     rb"^[ \t]*'?(?:num_replicas|num_voters|constraints|voter_constraints|lease_preferences)'?\s*:",
@@ -369,7 +198,9 @@ def kind_of(document: Document) -> Kind:
         if names >= {"desc", "nodeId", "buildInfo"}:
             return "node status"  # of the endpoint _status/nodes
     else:
-        names = shell_names(document) or header_of(document)
+        tables = printed_tables(replace(document, data=head))
+        titles = tables[0].rows[0] if tables else header_of(document)
+        names = frozenset(title.lower() for title in titles)
         if ZONE_SQL.search(head) and not names & ZONES:
             return "zone SQL"
     return _kind_of_names(names) or ("zone YAML" if ZONE_YAML.search(head) else "")
@@ -393,8 +224,9 @@ def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]
     """Read tables: CSV, TSV, those printed for people, a list of objects or one per line."""
     if document.is_json:
         tables = _from_json(faults, document)
-    elif shell_names(document):
-        tables = read_shell_tables(faults, document)
+    elif parts := printed_tables(document):
+        document.text(faults)
+        tables = [*_of_sessions(faults, document.name, parts)]
     else:
         tables = [read_table(faults, document)]
     kinds = [_kind_of_names(frozenset(one.columns)) for one in tables]

@@ -12,10 +12,10 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.quantities import decimal_marks, read_number, two_readings
-from evenkeel.systems.csv_text import CUT
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_states
+from evenkeel.systems.printed import CUT
 from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]

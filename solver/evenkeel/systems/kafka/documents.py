@@ -17,7 +17,6 @@ from typing import Any, Literal
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.csv_text import CUT, LEFT_OUT
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
 from evenkeel.systems.kafka.cruise_control import (
@@ -28,7 +27,7 @@ from evenkeel.systems.kafka.cruise_control import (
 )
 from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import BrokerDirs, LogDirs, listed_in
-from evenkeel.systems.kafka.metadata import is_metadata, lines_of_metadata
+from evenkeel.systems.kafka.metadata import NO_LEADER, is_metadata, lines_of_metadata
 from evenkeel.systems.kafka.ongoing import (
     is_list_of_reassigned,
     read_reassigned,
@@ -45,6 +44,7 @@ from evenkeel.systems.kafka.racks import (
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
 from evenkeel.systems.notes import last_states
+from evenkeel.systems.printed import CUT, LEFT_OUT
 
 Kind = Literal[
     "assignment", "description", "log-dirs", "capacity", "rack-json", "rack-text", "loads",
@@ -475,7 +475,6 @@ FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?", re.IGNORECASE)
 NAMES = {name.lower(): name for name in FIELDS}
 """Names of fields; Kafka 0.8.0 prints them in lower case."""
 
-NO_LEADER = ("none", "-1", "n/a", "")
 OBSERVERS = ("Observers", "LiveObservers")
 """Confluent's fields: replicas that never join the ISR, and the live ones among them."""
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
 from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.kafka.tables import RESOURCES
+from evenkeel.systems.printed import HEAD, cells_in
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "topicname", "name"),
@@ -75,8 +75,8 @@ NO_TOPIC = (
     "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
 )
 MISFIT = "does not fit the titles: it lacks a cell, or is on two lines, or has numbers of replicas"
-NONE = ("", "-", "none", "n/a", "<none>", "null")
-"""Cells that name no leader."""
+NO_LEADER = ("", "-", "-1", "none", "n/a", "<none>", "null")
+"""Cells that name no leader, in lower case."""
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
 ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
 
@@ -166,18 +166,18 @@ def _lines(findings: Findings, document: Document, rows: Iterable[Row]) -> list[
 
 def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
     """Yield the rows of tables, whose topic is a cell or in a line above."""
-    topic, between = "", ""
+    topic, between, above = "", "", ""
     titles: list[str] = []
     ended = False  # by a blank line, behind which something else may stand
     for line_number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         if HEADER.match(line.encode()):
-            between = next((mark for mark in "|\t;," if mark in line), "")
-            titles, ended = [_letters(title) for title in _cells(line, between)], False
+            between, above = next((mark for mark in "|\t;," if mark in line), ""), line
+            titles, ended = [_letters(title) for title in _cells(line, between, line)], False
             for title in {*titles} & {*RESOURCES}:
                 findings.notes.add(UNREAD, title)
             continue
         ended = ended or not line.strip()
-        cells = _cells(line, between) if titles else []
+        cells = _cells(line, between, above) if titles else []
         if ended and line.strip() and len(cells) != len(titles):
             titles = []
         row = dict(zip(titles, cells, strict=False)) if len(cells) > 1 else {}
@@ -192,7 +192,7 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
         replicas, isr = _listed(listed), _listed(_value(row, "isr"))
         leader = _value(row, "leader") or ""
         number = re.match(r"-?\d+\b(?!:)", leader)
-        leads = int(number[0][:11]) if number else -1 if leader.lower() in NONE else leader
+        leads = int(number[0][:11]) if number else -1 if leader.lower() in NO_LEADER else leader
         counts = isinstance(replicas, list) and leads in range(MOST) and leads not in replicas
         if len(cells) != len(titles) or whole(of) is None or (counts and len(replicas) == 1):
             findings.faults.add(at, quoted(line.strip()), MISFIT)
@@ -200,14 +200,13 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
         yield Row(at, line_number, topic, whole(of), replicas, isr, leads)
 
 
-def _cells(line: str, between: str) -> list[str]:
-    """Return the cells of a line, which a mark parts, or two blanks or more."""
+def _cells(line: str, between: str, above: str) -> list[str]:
+    """Return the cells of a line below titles, which a mark parts, or two blanks or more."""
+    if between == "|":
+        return cells_in(line, above)
     if between in (",", ";"):
         return next(csv.reader([line.strip()], delimiter=between), [])
-    plain = line.strip()
-    if between == "|":
-        plain = plain.removeprefix("|").removesuffix("|").strip()
-    return re.split(rf"\s*{re.escape(between)}\s*" if between else r"\s{2,}", plain)
+    return re.split(rf"\s*{between}\s*" if between else r"\s{2,}", line.strip())
 
 
 def _listed(cell: Any) -> Any:
@@ -317,7 +316,6 @@ def _replicas(
     return Replicas(replicas, at, findings.documents, leader=leads, in_sync=kept)
 
 
-@lru_cache(1024)
 def _letters(name: str) -> str:
     """Return the letters of a key or title in lower case."""
     return re.sub("[^a-z]", "", name.lower())
@@ -327,8 +325,16 @@ def _value(given: Any, name: str) -> Any:
     """Return a value under any of its names; None for a missing one."""
     if not isinstance(given, Mapping):
         return given if name == "broker" else None
-    value = {_letters(key): one for key, one in given.items()}
-    return next((value[key] for key in NAMES[name] if key in value), None)
+    key = _keys(tuple(given)).get(name)
+    return None if key is None else given[key]
+
+
+@lru_cache(256)
+def _keys(keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the key of each value that an object with such keys has."""
+    own = {_letters(key): key for key in keys}
+    known = {name: [own[one] for one in ones if one in own] for name, ones in NAMES.items()}
+    return {name: ones[0] for name, ones in known.items() if ones}
 
 
 def _broker(given: Any) -> Any:

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int64, decode_json
 from evenkeel.systems.nats.printed import in_json
 from evenkeel.systems.notes import Notes, Pages, last_states
+from evenkeel.systems.printed import HEAD
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
 KINDS: dict[Kind, Sequence[bytes]] = {

@@ -6,7 +6,7 @@ servers lists the peers of JetStream.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +14,9 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.quantities import read_bytes
-from evenkeel.systems.csv_text import HEAD, Table, read_table
+from evenkeel.systems.csv_text import Table, table_of
 from evenkeel.systems.documents import Document
-
-BORDER, ROWS = r"[ \t]*[|│][ \t]*", r"(?:[ \t]*[|│├+╞][^\n]*(?:\n|\Z))*"
-STREAMS = re.compile(
-    rf"^{BORDER}Stream\b[^\n]*\b(?:Replicas|Cluster)\b[^\n]*\n{ROWS}",
-    re.MULTILINE,
-)
-PEERS = re.compile(
-    rf"^{BORDER}(?:Connection )?Name\b[^\n]*\bLeader\b[^\n]*\bCurrent\b[^\n]*\n{ROWS}",
-    re.MULTILINE,
-)
-"""The tables of streams, and of peers of JetStream, from their titles on."""
+from evenkeel.systems.printed import tables_in
 
 INFORMATION = re.compile(
     r"^Information for (Stream|Key-Value Store Bucket|Object Store Bucket|Consumer) (\S+)",
@@ -45,40 +35,51 @@ CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": 
 
 def in_json(document: Document) -> tuple[Document, ...]:
     """Return the reports and descriptions in a text as JSON; any other document as it is."""
-    head = document.data[:HEAD].decode("utf-8", "replace")
-    if document.is_json or not any(one.search(head) for one in (STREAMS, PEERS, INFORMATION)):
+    if document.is_json:
         return (document,)
     faults = FaultList()
     text = document.data.decode("utf-8", "replace")
-    answers: list[Any] = [[*_of_reports(faults, text), *_of_descriptions(faults, text)]]
-    peers = (Document("", found[0].encode()) for found in PEERS.finditer(text))
-    answers += [_of_peers(read_table(faults, one)) for one in peers]
+    streams = [table_of(faults, "", one) for one in tables_in(text, _are_streams)]
+    peers = [table_of(faults, "", one) for one in tables_in(text, _are_peers)]
+    answers: list[Any] = [[*_of_reports(faults, streams), *_of_descriptions(faults, text)]]
+    answers += map(_of_peers, peers)
     read = tuple(replace(document, data=msgspec.json.encode(one)) for one in answers if one)
-    return (document,) if faults or not read else read
+    cut = any(one.notes for one in streams + peers)
+    return (document,) if faults or cut or not read else read
 
 
-def _of_reports(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
-    """Yield the streams of reports."""
-    named = {one.strip() for found in STREAMS.finditer(text) for one in re.split("[|│,]", found[0])}
-    for found in STREAMS.finditer(text):
-        table = read_table(faults, Document("", found[0].encode()))
-        peers = table.cells("replicas" if "replicas" in table.columns else "cluster")
-        cells = zip(*map(table.cells, ("stream", "storage", "bytes")), peers, strict=True)
-        for name, storage, held, listed in cells:
-            marks = [one.strip() for one in listed.split(",") if one.strip()]
-            if not marks:
-                continue  # a stream of one replica, whose server old releases do not print
-            leader = next((one.strip("*!") for one in marks if "*" in one), "")
-            followers = {
-                name.rstrip("!"): CURRENT
-                if not name.endswith("!")
-                else (OUTDATED if named & {name[:-1], f"{name[:-1]}*"} else OFFLINE)
-                for name in marks
-                if "*" not in name
-            }
-            yield _stream(
-                name, len(marks), storage, read_bytes(faults, "", held), leader, followers
-            )
+def _are_streams(titles: frozenset[str]) -> bool:
+    return "stream" in titles and not titles.isdisjoint({"replicas", "cluster"})
+
+
+def _are_peers(titles: frozenset[str]) -> bool:
+    return titles >= {"leader", "current"} and not titles.isdisjoint({"name", "connection name"})
+
+
+def _of_reports(faults: FaultList, tables: Sequence[Table]) -> Iterator[dict[str, Any]]:
+    """Yield the streams of reports; a server with ``!`` in every row is offline."""
+    rows = [
+        (*cells[:3], [one.strip() for one in cells[3].split(",") if one.strip()])
+        for table in tables
+        for cells in zip(
+            *map(table.cells, ("stream", "storage", "bytes")),
+            table.cells("replicas" if "replicas" in table.columns else "cluster"),
+            strict=True,
+        )
+    ]
+    named = {one for *_, marks in rows for one in marks}
+    for name, storage, held, marks in rows:
+        if not marks:
+            continue  # a stream of one replica, whose server old releases do not print
+        leader = next((one.strip("*!") for one in marks if "*" in one), "")
+        followers = {
+            name.rstrip("!"): CURRENT
+            if not name.endswith("!")
+            else (OUTDATED if named & {name[:-1], f"{name[:-1]}*"} else OFFLINE)
+            for name in marks
+            if "*" not in name
+        }
+        yield _stream(name, len(marks), storage, read_bytes(faults, "", held), leader, followers)
 
 
 def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:

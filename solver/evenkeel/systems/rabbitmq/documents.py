@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, Pages, last_states
+from evenkeel.systems.printed import HEAD
 from evenkeel.systems.rabbitmq.printed import in_json
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]

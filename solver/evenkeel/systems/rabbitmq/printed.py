@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.csv_text import HEAD, read_table
+from evenkeel.systems.csv_text import read_table
 from evenkeel.systems.documents import Document
+from evenkeel.systems.printed import HEAD
 
 TITLES = re.compile(
     rb"^[ \t|\"\xe2\x94\x82]*(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",

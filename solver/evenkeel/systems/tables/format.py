@@ -33,10 +33,11 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.systems.csv_text import ASIDE, HEAD, SPECIAL, encode_table, header_of
+from evenkeel.systems.csv_text import ASIDE, SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
+from evenkeel.systems.printed import HEAD
 from evenkeel.systems.registry import Format, system_of
 from evenkeel.systems.tables.disks import columns_of, disk_cells, lying_cells
 from evenkeel.systems.tables.reading import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from evenkeel.systems.csv_text import HEAD
 from evenkeel.systems.documents import Document
+from evenkeel.systems.printed import HEAD
 
 OBJECT = re.compile(
     rb'\s*\{\s*"(?:columns|index|data|nodes|replicas|disks)"\s*:\s*\[|'
@@ -41,24 +41,26 @@ def as_rows(document: Document) -> tuple[Document, ...]:
         ValueError,
     ):
         return (document,)
-    return tuple(replace(document, data=msgspec.json.encode(rows)) for rows in tables)
+    read = tuple(replace(document, data=msgspec.json.encode(rows)) for rows in tables)
+    return read or (document,)
 
 
 def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Return tables as rows, of titles beside rows, several tables, columns, or rows by name."""
+    """Return tables as rows, of titles beside rows, several tables, columns, or rows by name.
+
+    None where the rows are unlike, or of something else.
+    """
     if given.keys() <= {"columns", "index", "data"}:
         return [[dict(zip(given["columns"], row, strict=True)) for row in given["data"]]]
     if given.keys() <= TABLES:
         return [list(rows) for rows in given.values()]
     if TITLES & given.keys():
         index = next(iter(given.values())).keys()
-        if any(column.keys() != index for column in given.values()):
-            raise ValueError("columns of unlike rows")
-        return [[{title: column[i] for title, column in given.items()} for i in index]]
+        alike = all(column.keys() == index for column in given.values())
+        return [[{title: column[i] for title, column in given.items()} for i in index]] * alike
     titles = {title for row in given.values() for title in row}
     if {"partition", "index", "name", "id"} & titles:
         return [list(given.values())]
     of = "partition" if titles & {"node", "nodes"} else "node"
-    if of == "node" and not any(title.startswith("cap_") for title in titles):
-        raise KeyError("rows of something else")
-    return [[{of: name, **row} for name, row in given.items()]]
+    known = of == "partition" or any(title.startswith("cap_") for title in titles)
+    return [[{of: name, **row} for name, row in given.items()]] * known

@@ -23,12 +23,13 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import closest
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.printable import counted, printable, some_of
-from evenkeel.systems.csv_text import ANYTHING, BYTES, HEAD, Table, header_of, numbered, read_table
+from evenkeel.systems.csv_text import ANYTHING, BYTES, Table, header_of, numbered, read_table
 from evenkeel.systems.documents import Document, Source, largest, quoted
 from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
 from evenkeel.systems.node_states import NodeState, columns_of, read_states
 from evenkeel.systems.payload import payload_of
+from evenkeel.systems.printed import HEAD
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows

@@ -1,0 +1,254 @@
+"""Find tables in printed text, and put tabs in place of what draws them.
+
+Bars, boxes, borders and blanks part columns; a row may take several lines. Lines keep their
+numbers.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from evenkeel.systems.documents import Document
+
+HEAD = 65536
+"""Bytes in which the header line has to end."""
+
+DELIMITERS = "\t;,"
+"""Tried in this order on the header line."""
+
+DRAWN = re.compile(r"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
+"""A line of a table that is drawn."""
+
+STATEMENT = re.compile(
+    rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
+    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n:]*[^\s:][^\n:]*\n[ \t]*--[-+ \t]*\r?\n)"
+)
+"""What stands before a table that is drawn, such as the statement that printed it."""
+
+DASHES = re.compile(rb"[-\s]*-[-\s]*")
+AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
+"""Lines of a table that SQL clients part by blanks, which are no rows."""
+
+STACKED = re.compile(
+    r"^([ \t]*(?:-\[ RECORD \d+ \][-+]*|\*{9,} *\d+\. row \*{9,}|Row \d+:\s*\n─+)\s*?\n)",
+    re.MULTILINE,
+)
+"""What is above each row of which psql, mysql or ClickHouse prints a cell per line."""
+
+CELL = re.compile(r"^[ \t]*([^\s:|]*)[ \t]*[:|][ \t]?(.*)$", re.MULTILINE)
+"""A title and its cell on a line of their own; a cell that goes on has no title."""
+
+FOLDED = re.compile(rb"\A\s*[^\n]*\bnode\b[^\n]*\\[ \t\r]*\n")
+"""A header of which pandas prints the other titles below the rows."""
+
+BOX = str.maketrans(
+    dict.fromkeys("│┃┆║", "|")
+    | dict.fromkeys("─━═", "-")
+    | dict.fromkeys("┌┬┐├┼┤└┴┘╭╮╰╯╞╪╡┏┳┓┣╋┫┗┻┛┡╇┩╔╦╗╠╬╣╚╩╝", "+")
+)
+"""What draws a table, in ASCII."""
+
+HEADED = re.compile(r"^[ \t]*┌─*([^─┬\s][^\n]*?)─*┐", re.MULTILINE)
+"""The border of a table, with its titles, as ClickHouse draws it."""
+
+COUNT = re.compile(r"^[ \t]*\d+\. (?=│)", re.MULTILINE)
+"""The number of a row before its cells."""
+
+TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\n[ \t]*[├╞])")
+"""The titles of a table, and the types of its columns below, as DuckDB and Polars print them."""
+
+CUT = {"…", "...", "·", ".."}
+"""Cells of a row that stands for others."""
+
+TAIL = re.compile(r"[(#] ?([0-9]{1,9}) rows?\b", re.IGNORECASE)
+"""The number of rows below a table."""
+
+LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
+"""Note on what was printed in part, by its places."""
+
+
+class Printed(NamedTuple):
+    """A table in a text."""
+
+    rows: list[list[str]]  # the titles, and the cells of each row
+    lines: list[int]  # the line of each, counted from 1
+    before: str  # the text above, up to the table before
+    after: str  # the line that ends it
+
+
+def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Printed]:
+    r"""Return the tables with bars whose titles are known; a table ends at a line of other words.
+
+    A line without a first cell continues the cells of the row above.
+
+    >>> text = "> SHOW IT\n id | size \n----+-----\n  7 |   9 \n(1 row)\n"
+    >>> tables_in(text, {"id", "size"}.issubset)
+    [Printed(rows=[['id', 'size'], ['7', '9']], lines=[2, 4], before='> SHOW IT', after='(1 row)')]
+    """
+    if STACKED.search(text[:HEAD]):
+        stacked = _stacked(text)
+        return [stacked] if known(_names(stacked.rows[0])) else []
+    if not any(bar in text[:HEAD] for bar in "|│"):
+        return []
+    lines = [*_in_ascii(text).split("\n"), "."]
+    found: list[Printed] = []
+    start, done, ruled = -1, 0, False
+    for number, line in enumerate(lines):
+        begins = "|" in line and known(_names(cells_in(line)))
+        ruled, above = DRAWN.fullmatch(line) is not None, ruled
+        # a border below a border is that of the next table
+        ends = (ruled and above) or not (ruled or "|" in line or line.strip() in {"", *CUT})
+        if start >= 0 and (begins or ends):
+            if any(map(str.strip, lines[start + 1 : number])):  # else words with bars
+                own = Printed([], [], "\n".join(lines[done:start]), line.strip())
+                _add_rows(own, start, lines[start:number])
+                found.append(own)
+                done = number
+            start = -1
+        start = number if begins else start
+    return found
+
+
+def _names(titles: Iterable[str]) -> frozenset[str]:
+    return frozenset(title.lower() for title in titles)
+
+
+def _add_rows(table: Printed, start: int, lines: Iterable[str]) -> None:
+    """Add the cells of lines to a table."""
+    for number, cells in enumerate(_rows(lines), start + 1):
+        filled = [i for i, cell in enumerate(cells) if cell]
+        if filled and not cells[0] and len(table.rows) > 1 and len(cells) == len(table.rows[0]):
+            above = table.rows[-1]
+            for i in filled:
+                above[i] = f"{above[i].removesuffix('+').rstrip()}\n{cells[i]}"
+        elif filled:
+            table.rows.append(cells)
+            table.lines.append(number)
+
+
+def cells_in(line: str, above: str = "", count: int = 0) -> list[str]:
+    """Return the cells of a line, at the places of those ``above`` where it has too many."""
+    parts = line.split("|")
+    framed = (above or line).lstrip().startswith("|")
+    if framed:
+        parts = parts[1:] if not parts[0].strip() else parts
+        if len(parts) > 1 and not parts[-1].strip():
+            parts = parts[:-1]
+    if count and len(parts) > count and not framed:
+        starts = [0, *(at + 1 for at, mark in enumerate(above) if mark == "|")]
+        ends = [*(start - 1 for start in starts[1:]), len(line)]
+        fits = all(line[end : end + 1] == "|" for end in ends[:-1])
+        parts = [line[a:b] for a, b in zip(starts, ends, strict=True)] if fits else parts
+    return [part.strip() for part in parts]
+
+
+def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the cells of each line, the first of them titles; none of what only draws."""
+    above, count = "", 0
+    for line in lines:
+        if "|" in line and not DRAWN.fullmatch(line):
+            cells = cells_in(line, above, count)
+            above, count = (above, count) if above else (line, len(cells))
+            yield cells
+        else:
+            yield [line.strip()] * count if line.strip() in CUT else []
+
+
+def _decoded(data: bytes) -> str:
+    """Return text, of which what is not UTF-8 comes back as it was."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _in_ascii(text: str) -> str:
+    """Return text with its lines drawn in ASCII, and the titles of a table in a line of its own."""
+    if "│" not in text[:HEAD]:
+        return text.translate(BOX)
+    text = COUNT.sub("", text)
+    if first := HEADED.search(text):
+        below = HEADED.sub(lambda one: "" if one[1] == first[1] else one[0], text[first.end() :])
+        titles = re.sub("─*┬─*", "|", first[1])
+        text = "\n" * text.count("\n", 0, first.start()) + f"|{titles}|{below}"
+    return TYPES.sub(lambda one: one[1] + "\n" * one[2].count("\n"), text).translate(BOX)
+
+
+def _parted(document: Document, head: Sequence[bytes]) -> Document:
+    """Return a table whose columns are parted by blanks with tabs; any other text as it is.
+
+    Rows that pandas prints begin with a cell of the index, which has no title.
+    """
+    rows = [line.split() for line in head if not DASHES.fullmatch(line)]
+    widths = {len(row) - len(rows[0]) for row in rows[1:]}
+    if b"node" not in rows[0] or widths not in ({0}, {1}):
+        return document
+    skipped, titles = widths.pop(), b"\t".join(rows[0])
+    lines = (
+        b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line)
+        else titles if line.split() == rows[0]
+        else b"\t".join(line.split()[skipped:])
+        for line in document.data.split(b"\n")
+    )  # fmt: skip
+    return Document(document.name, b"\n".join(lines), document.path)
+
+
+def _stacked(text: str) -> Printed:
+    """Return rows of which each cell has a line of its own."""
+    above, *parts = STACKED.split(text)
+    rows: list[dict[str, str]] = []
+    for part in parts[1::2]:
+        name, row = "", dict[str, str]()
+        for title, cell in CELL.findall(part):
+            goes_on, name = not title and name in row, title or name
+            before = f"{row[name].removesuffix('+').rstrip()}\n" if goes_on else ""
+            row[name] = f"{before}{cell.strip()}"
+        rows.append(row)
+    titles = [*dict.fromkeys(title for row in rows for title in row)]
+    ends = [*accumulate(part.count("\n") for part in [above, *parts])]
+    cells = [[row.get(title, "") for title in titles] for row in rows]
+    return Printed([titles, *cells], [end + 1 for end in (ends[0], *ends[1::2])], above, "")
+
+
+def _unfolded(data: bytes) -> bytes:
+    """Return a table of which pandas prints some columns below the others as it is without."""
+    blocks = (one.splitlines() for one in re.split(rb"\n\s*\n", data.strip()) if one[:1] != b"[")
+    first, *others = ([line.strip(b" \\\t\r") for line in one] for one in blocks)
+    if any(len(one) != len(first) for one in others):
+        return data
+    rest = [[own[0], *(line.split(None, 1)[-1] for line in own[1:])] for own in others]
+    return b"\n".join(map(b" ".join, zip(first, *rest, strict=True)))
+
+
+def undrawn(document: Document) -> Document:
+    r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
+
+    Lines that draw become blank, so that the others keep their numbers.
+
+    >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
+    b'id\tsize\n\nn1\t9\n\n'
+    """
+    name, data, path = document.name, document.data, document.path
+    if STACKED.search(_decoded(data[:HEAD])):
+        table = _stacked(_decoded(data))
+        rows = (" ".join("\t".join(cells).split("\n")) for cells in table.rows)
+        gaps = (after - before - 1 for before, after in pairwise([0, *table.lines]))
+        flat = "".join("\n" * gap + row + "\n" for gap, row in zip(gaps, rows, strict=True))
+        return Document(name, _encoded(flat), path)
+    if FOLDED.match(data[:HEAD]):
+        document = Document(name, _unfolded(data), path)
+    boxed = "│".encode() in data[:HEAD]
+    if boxed:
+        document = Document(name, _encoded(_in_ascii(_decoded(data))), path)
+    if before := STATEMENT.match(document.data[:HEAD]):
+        document = document.part(before.end(), len(document.data))
+    head = document.data[:HEAD].lstrip().splitlines()[:3]
+    if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
+        return _parted(document, head)
+    drawn = any(map(DRAWN.fullmatch, map(_decoded, head)))
+    if b"|" not in b"".join(head[:2]) or not (boxed or drawn):
+        return document
+    tabbed = map("\t".join, _rows(_decoded(document.data).split("\n")))
+    return Document(name, _encoded("\n".join(tabbed)), path)
