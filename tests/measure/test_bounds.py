@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.even import whole_level, whole_loads
-from evenkeel.measure.bounds.leading import leaders_alone
+from evenkeel.measure.bounds.leading import Ways
 from evenkeel.measure.bounds.level import ROWS, column_maxima
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
@@ -549,7 +549,7 @@ def test_what_is_led_in_a_set_of_nodes_only_is_found_as_by_trying_all_sets(seed)
         }
         for rule, row in zip(cluster.partitions.rule, cluster.placement.nodes, strict=True)
     ]
-    found, level = leaders_alone(cluster, weight), np.inf
+    found, level = Ways.of(cluster, weight).fullest(), np.inf
     inside, led = set(), 0.0
     for mask, alone in found:
         now = set(np.flatnonzero(mask).tolist())

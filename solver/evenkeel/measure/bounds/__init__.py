@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel.measure.binding import partition_scope, scope_without_forbidden
+from evenkeel.measure.binding import Scope, partition_scope, scope_without_forbidden
 from evenkeel.measure.bounds.certificate import Certificate
 from evenkeel.measure.bounds.cost import CostBound, cost_bound
 from evenkeel.measure.bounds.even import (
@@ -15,7 +15,6 @@ from evenkeel.measure.bounds.even import (
     WHOLE,
     Even,
     Forced,
-    even_shares,
     left_over,
     whole_level,
     whole_loads,
@@ -37,6 +36,7 @@ from evenkeel.measure.bounds.moves import (
     kept_on_full_nodes,
     prove_evictions,
 )
+from evenkeel.measure.bounds.sets import confines, sets_of_places, shares_with_room
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.group_goals import (
     crowding,
@@ -332,7 +332,10 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     terms = np.stack(proven)
     if not goals.soft_yield:
         parts += soft_parts_of(placed, scope)
-    even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
+    even, least, more = _even_loads(
+        placed, scope, parts, wanted, dict(zip(names, proven, strict=True))
+    )
+    parts += more
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     with np.errstate(invalid="ignore"):  # of two sums the one that is known
         even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)
@@ -351,9 +354,13 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
 
 
 def _even_loads(
-    placed: PlacementCounts, parts: Sequence[Forced], wanted: Reals, terms: Mapping[str, Reals]
-) -> tuple[Reals, Reals]:
-    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both."""
+    placed: PlacementCounts, scope: Scope, parts: Sequence[Forced], wanted: Reals,
+    terms: Mapping[str, Reals],
+) -> tuple[Reals, Reals, list[Forced]]:  # fmt: skip
+    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both.
+
+    The last are further sets of nodes that had too little room.
+    """
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = keepers(cluster)
@@ -370,7 +377,10 @@ def _even_loads(
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     fits = np.where(keeps[:, None], np.inf, nodes.capacity)
     by_number = most_by_number(placed)
-    even, least = np.zeros(room.shape), np.zeros(room.shape)
+    even, least, more = np.zeros(room.shape), np.zeros(room.shape), list[Forced]()
+    sets, inside_only = np.zeros((0, len(nodes)), bool), np.zeros((0, len(wanted)))
+    if parts or confines(scope):
+        sets, inside_only = sets_of_places(placed, scope, usable(cluster), room)
     for d, unit in enumerate(units.tolist()):
         most = np.where(keeps, np.minimum(by_number[:, d], held[:, d]), by_number[:, d])
         away = whole_loads(absent[:, d], unit)
@@ -382,14 +392,11 @@ def _even_loads(
             )
             for one in parts
         ]
-        even[:, d], least[:, d] = even_shares(
-            left_over(float(wanted[d]), all_away),
-            room[:, d],
-            most,
-            unit,
-            forced,
-            fits[:, d],
-        )
+        (even[:, d], least[:, d]), found = shares_with_room(
+            left_over(float(wanted[d]), all_away), room[:, d], most, unit, forced, fits[:, d],
+            sets, inside_only[:, d] - np.minimum(all_away, sets @ away),
+        )  # fmt: skip
+        more += [Forced("spread", one, load * (np.arange(len(wanted)) == d)) for one, load in found]
         whole = np.maximum(terms["largest replica"][d], terms["group"][d])
         on = even[:, d] > 0.0
         if cluster.partitions.load.alike[d]:
@@ -398,7 +405,7 @@ def _even_loads(
         else:
             whole = np.maximum(whole, terms["pigeonhole"][d])
             even[on, d] = np.maximum(even[on, d], whole)
-    return even, least
+    return even, least, more
 
 
 def goals_met(level: Levelness, proven: Bounds) -> bool:

@@ -26,6 +26,9 @@ from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Ro
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import NODE_TIER
 
+Part = tuple[Flags, float]
+"""A set of nodes, and how much of a load is forced into it."""
+
 LEAST = 1e-300
 """Stands for nothing where something is divided by it."""
 
@@ -318,7 +321,7 @@ def _limits(
         wanted = classes.wanted * bound
         if not hard:  # it yields where nodes and terms cannot keep it
             places = np.minimum(places, _on_nodes(scope, classes, domain, usable))
-            for inside, asked in zip(*_asked(placed, scope, classes, usable), strict=True):
+            for inside, asked in zip(*asked_on(placed, scope, classes, usable), strict=True):
                 there = np.unique(domain[inside])
                 if len(there) == 1 and there[0] >= 0:
                     places[:, there[0]] = np.maximum(places[:, there[0]], asked)
@@ -376,7 +379,7 @@ MOST_SETS = 64
 """Sets of nodes that terms name up to which one within another counts for both."""
 
 
-def _asked(
+def asked_on(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
 ) -> tuple[Flags, Reals]:
     """Return the sets of usable nodes that terms name, (S, N), and what they ask for there, (S, Q).
@@ -411,7 +414,7 @@ def _terms(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
 ) -> Iterator[Forced]:
     """Give the nodes that a term names what it asks for there, as far as they are places for it."""
-    sets, each = _asked(placed, scope, classes, usable)
+    sets, each = asked_on(placed, scope, classes, usable)
     if not sets.any():
         return
     weight = classes.loads(placed.lightest)
@@ -499,7 +502,7 @@ def even_shares(
     room: Reals,
     most: Reals,
     unit: float,
-    parts: Sequence[tuple[Flags, float]],
+    parts: Sequence[Part],
     fits: Reals,
 ) -> Even:
     """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
@@ -516,7 +519,7 @@ def even_shares(
     return Even(even, least)
 
 
-def _divided(load: float, room: Reals, most: Reals, parts: Sequence[tuple[Flags, float]]) -> Reals:
+def _divided(load: float, room: Reals, most: Reals, parts: Sequence[Part]) -> Reals:
     """Return the share of its room that each node carries, as if loads could be split."""
     even, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
     left = [one for one in parts if one[0].any()]
@@ -540,9 +543,7 @@ def _divided(load: float, room: Reals, most: Reals, parts: Sequence[tuple[Flags,
         ]
 
 
-def _whole(
-    load: float, room: Reals, most: Reals, unit: float, parts: Sequence[tuple[Flags, float]]
-) -> Reals:
+def _whole(load: float, room: Reals, most: Reals, unit: float, parts: Sequence[Part]) -> Reals:
     """Return the units of each node, so that all units have a node.
 
     What a part has room for beyond what is forced into it is room for the rest, though not the

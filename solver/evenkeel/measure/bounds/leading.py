@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
-from evenkeel.measure.bounds.even import LEAST, Even, even_shares, fullest
+from evenkeel.measure.bounds.even import LEAST, Even, Part, fullest
+from evenkeel.measure.bounds.sets import MOST_CELLS, sets_of_kinds, shares_with_room
 from evenkeel.measure.loads import keepers, to_be_led, usable, wanted_leaders
 from evenkeel.measure.room import most_held, staying
 from evenkeel.measure.tally import PlacementCounts
@@ -32,21 +33,19 @@ CLOSE = 1e-4
 STEEPEST = 0.125
 """No worth falls behind another by more than this factor in a step: floats have room for all."""
 
-LedPart = tuple[Flags, float]
-"""A set of nodes, and how many partitions can be led there only."""
-
 
 def leader_shares(cluster: Cluster) -> Even:
     """Return how many partitions each node leads where that is as level as rules permit."""
     nodes, most = cluster.nodes, most_led(cluster)
     able = nodes.may_lead & usable(cluster) & (most > 0.0)
     weight = np.where(able, nodes.lead_weight, 0.0)
-    parts = leaders_alone(cluster, weight)
+    ways = Ways.of(cluster, weight)
+    parts = ways.fullest()
     room = [float(most[inside].sum()) for inside, _ in parts]
     lost = max(led - there for (_, led), there in zip(parts, room, strict=True))
     forced = [(inside, min(led, there)) for (inside, led), there in zip(parts, room, strict=True)]
     load, endless = parts[-1][1] - max(lost, 0.0), np.full(len(nodes), np.inf)
-    return even_shares(load, weight, most, 1.0, forced, endless)
+    return shares_with_room(load, weight, most, 1.0, forced, endless, *ways.sets(most))[0]
 
 
 def most_led(cluster: Cluster) -> Reals:
@@ -57,34 +56,7 @@ def most_led(cluster: Cluster) -> Reals:
     return np.where(bound, most, np.inf)
 
 
-def leaders_alone(cluster: Cluster, weight: Reals) -> list[LedPart]:
-    """Return sets of nodes that lead by ``weight (N,)``, each with all of those before it.
-
-    The last has all that can be led.
-    """
-    nodes, scope, size = cluster.nodes, partition_scope(cluster), len(cluster.nodes)
-    votes = [nodes_that_meet(cluster, one.required(voters=True)) for one in scope.demands]
-    may_lead = scope.open & np.array(votes, bool).reshape(scope.open.shape) & (weight > 0.0)
-    takes = may_lead & nodes.may_receive
-    wanted = wanted_leaders(cluster) if weight.any() else 0
-    if wanted == 0 or np.array_equal(takes.all(0), weight > 0.0):
-        return [(weight > 0.0, float(wanted))]
-    placed, is_led = PlacementCounts.of(cluster, cluster.placement), to_be_led(cluster)
-    stays, rules = staying(placed, scope), len(takes)
-    at = np.flatnonzero(np.append(False, keepers(cluster))[stays])
-    owner, node = np.divmod(np.unique(placed.partition(at) * size + stays[at] - 1), size)
-    may = is_led[owner] & may_lead[scope.rule[owner], node]
-    kept, which = np.unique(owner[may], return_inverse=True)
-    # the partitions of each rule that no node keeps, then each of the others
-    others = np.bincount(scope.rule[is_led], minlength=rules)
-    others -= np.bincount(scope.rule[kept], minlength=rules)
-    return _Ways(
-        takes, np.append(np.arange(rules), scope.rule[kept]),
-        np.append(others, np.ones(len(kept))), which.reshape(-1) + rules, node[may], weight,
-    ).fullest()  # fmt: skip
-
-
-class _Ways(NamedTuple):
+class Ways(NamedTuple):
     """Which nodes may lead what. Q rules, N nodes, M kinds of partitions, E that nodes keep."""
 
     takes: Flags  # (Q, N) nodes that take replicas under each rule
@@ -94,9 +66,62 @@ class _Ways(NamedTuple):
     node: Ints64  # (E,) the node
     weight: Reals  # (N,) by which nodes lead, 0 for none
 
-    def fullest(self) -> list[LedPart]:
-        """Return the fullest set by what can be led there only, the one fullest beside, and on."""
+    @classmethod
+    def of(cls, cluster: Cluster, weight: Reals) -> "Ways":
+        """Return those of a cluster whose nodes lead by a weight, (N,)."""
+        nodes, scope, size = cluster.nodes, partition_scope(cluster), len(cluster.nodes)
+        votes = [nodes_that_meet(cluster, one.required(voters=True)) for one in scope.demands]
+        may_lead = scope.open & np.array(votes, bool).reshape(scope.open.shape) & (weight > 0.0)
+        takes, none = may_lead & nodes.may_receive, np.zeros(0, np.int64)
+        wanted = wanted_leaders(cluster) if weight.any() else 0
+        if wanted == 0 or np.array_equal(takes.all(0), weight > 0.0):
+            return cls(
+                (weight > 0.0)[None],
+                np.zeros(1, np.int64),
+                np.array([float(wanted)]),
+                none,
+                none,
+                weight,
+            )
+        placed, is_led = PlacementCounts.of(cluster, cluster.placement), to_be_led(cluster)
+        stays, rules = staying(placed, scope), len(takes)
+        at = np.flatnonzero(np.append(False, keepers(cluster))[stays])
+        owner, node = np.divmod(np.unique(placed.partition(at) * size + stays[at] - 1), size)
+        may = is_led[owner] & may_lead[scope.rule[owner], node]
+        kept, which = np.unique(owner[may], return_inverse=True)
+        # the partitions of each rule that no node keeps, then each of the others
+        others = np.bincount(scope.rule[is_led], minlength=rules)
+        others -= np.bincount(scope.rule[kept], minlength=rules)
+        return cls(
+            takes, np.append(np.arange(rules), scope.rule[kept]),
+            np.append(others, np.ones(len(kept))), which.reshape(-1) + rules, node[may], weight,
+        )  # fmt: skip
+
+    @property
+    def is_open(self) -> bool:
+        """Whether each node that leads may lead any."""
+        return bool(self.takes[:, self.weight > 0.0].all())
+
+    def sets(self, most: Reals) -> tuple[Flags, Reals]:
+        """Return sets of nodes, (S, N), and how many partitions can be led in each only, (S,)."""
+        kinds, nodes = len(self.rule), len(self.weight)
+        if self.is_open or kinds * nodes > MOST_CELLS:
+            return np.zeros((0, nodes), bool), np.zeros(0)
+        ways = np.zeros((kinds, nodes), bool)
+        ways[self.kind, self.node] = True
+        ways |= self.takes[self.rule]
+        sets = sets_of_kinds([ways, np.vstack([self.weight, most])], kinds)
+        alone = (~sets @ ways.T.astype(np.float64) == 0.0) & ways.any(1)
+        return sets & (self.weight > 0.0), alone @ self.wanted
+
+    def fullest(self) -> list[Part]:
+        """Return the fullest set by what can be led there only, the one fullest beside, and on.
+
+        Each has all of those before it, and the last all that can be led.
+        """
         able = np.flatnonzero(self.weight > 0.0)
+        if self.is_open:
+            return [(self.weight > 0.0, float(self.wanted.sum()))]
         worth, found = self.weight / self.weight.max(), [(self.weight > 0.0, 0.0)]
         for look in range(LOOKS):
             for _ in range(2**look):

@@ -1,0 +1,160 @@
+"""Find sets of nodes that have to hold more than an even division leaves them.
+
+What rules force into a set is what they leave no place for outside. Nodes that rules, domains and
+capacities do not tell apart are of one kind, and looked at is every set of whole kinds, where these
+are few: if any set has to hold more than it is left, such a one does, as what is forced into sets
+is supermodular. The fullest that lacks room is forced, and all is divided again.
+
+Source: S. Fujishige, Submodular Functions and Optimization, 2005, section 7.2; of cuts in flows,
+L. Ford, D. Fulkerson, 1956.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.binding import NONE, Scope, eligible_domains
+from evenkeel.measure.bounds.even import (
+    MARGIN,
+    Classes,
+    Even,
+    Part,
+    asked_on,
+    even_shares,
+    whole_loads,
+)
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.reading.arrays import Flags, Reals
+from evenkeel.model.topology import NODE_TIER
+
+MOST_CELLS = 2**17
+"""Sets of nodes, times nodes, times classes of partitions up to which every set is looked at."""
+
+MOST_PARTS = 64
+"""Sets that are forced at most, one after the other."""
+
+
+def sets_of_kinds(rows: Sequence[NDArray[Any]], classes: int) -> Flags:
+    """Return every set of whole kinds of nodes, (S, N), none first; nodes of a kind agree in rows.
+
+    Where these are too many sets, the last rows are left out; no sets if they still are.
+    """
+    nodes = rows[0].shape[1]
+    for upto in range(len(rows), 0, -1):
+        _, of = np.unique(np.vstack(rows[:upto]), axis=1, return_inverse=True)
+        count = int(of.max(initial=-1)) + 1
+        if max(classes, 1) * nodes << count <= MOST_CELLS:
+            return np.asarray(np.arange(1 << count)[:, None] >> of.reshape(-1) & 1 > 0)
+    return np.zeros((0, nodes), bool)
+
+
+def shares_with_room(
+    load: float, room: Reals, most: Reals, unit: float, parts: Sequence[Part], fits: Reals,
+    sets: Flags, forced: Reals,
+) -> tuple[Even, list[Part]]:  # fmt: skip
+    """Return ``even_shares`` where ``sets (S, N)`` hold what is ``forced (S,)``, and those raised.
+
+    A set is held to no more than it has room for.
+    """
+    holds = whole_loads(np.minimum(np.minimum(most, fits), load), unit)
+    within, fresh = sets.astype(np.float64), np.ones(len(sets), bool)
+    forced, raised = np.minimum(forced, within @ holds), list[Part]()
+    while True:
+        even = even_shares(load, room, most, unit, [*parts, *raised], fits)
+        if not fresh.any() or len(raised) == MOST_PARTS:
+            return even, raised
+        bound = (room > 0.0) & (even.level > 0.0)
+        left = np.where(bound, np.minimum(even.target(0.0, room, unit), holds), holds)
+        held: Reals = within @ left
+        full = np.where(fresh & (forced > held * (1.0 + MARGIN)), utilisation(forced, held), 0.0)
+        at = int(np.argmax(full))
+        if full[at] == 0.0:
+            return even, raised
+        raised.append((sets[at], float(forced[at])))
+        fresh[at] = False
+
+
+def confines(scope: Scope) -> bool:
+    """Return whether a rule other than a spread limit may force replicas into some nodes."""
+    limits = any(one.hard and one.kind != "spread" for one in scope.bindings)
+    return limits or any(one.terms for one in scope.demands)
+
+
+def sets_of_places(
+    placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
+) -> tuple[Flags, Reals]:
+    """Return sets of nodes that rules tell apart, and the load forced into each, (S, D)."""
+    topology, classes = placed.cluster.topology, Classes.of(placed, scope)
+    asked, least = asked_on(placed, scope, classes, usable)
+    tiers = sorted({topology.tier_index(one.tier) for one in scope.bindings
+                    if one.hard and one.tier != NODE_TIER})  # fmt: skip
+    apart = np.vstack([scope.open, asked, topology.domain_with_nodes[tiers], usable])
+    sets = sets_of_kinds([apart, capacity.T], len(classes.rule))
+    forced = np.zeros((len(classes.first), len(sets)))
+    for q, row in enumerate(forced if len(sets) else ()):
+        terms = zip(asked, least[:, q], strict=True)
+        row[:] = _forced(placed, scope, classes, q, usable, sets, terms)
+    forced -= forced[:, :1]  # what has no place is on no node
+    return sets, forced.T @ classes.loads(placed.lightest)[: len(forced)]
+
+
+def _forced(
+    placed: PlacementCounts, scope: Scope, classes: Classes, q: int, usable: Flags, sets: Flags,
+    asked: Iterator[tuple[Flags, float]],
+) -> Reals:  # fmt: skip
+    """Return how many replicas of a partition of a class have to be in each set, (S,)."""
+    topology, rule = placed.cluster.topology, classes.rule[q]
+    wanted, first = int(classes.wanted[q]), classes.first[q]
+    amounts = {
+        (one.tier, one.kind): int(one.amount[first])
+        for one in scope.bindings if one.hard and one.amount[first] != NONE
+    }  # fmt: skip
+    each = min(amounts.get((NODE_TIER, "spread"), wanted), wanted)
+    there = scope.open[rule] & usable
+    outside = (~sets & there).astype(np.float64)
+    forced = np.zeros(len(sets))
+    for tier in {NODE_TIER, *(tier for tier, _ in amounts)}:
+        row = topology.tier_index(tier)
+        domain = topology.domain_with_nodes[row]
+        count = int(domain.max(initial=-1)) + 1
+        of = np.equal.outer(domain, [*range(count), -1])  # (N, M + 1): last those in no domain
+        most = np.minimum(each * there @ of, wanted)
+        most[:-1] = np.minimum(most[:-1], amounts.get((tier, "spread"), wanted))
+        low = np.zeros(count + 1)
+        if (tier, "skew") in amounts:
+            counted = np.append(eligible_domains(placed.cluster, scope, row)[rule], False)
+            low = _within_skew(amounts[tier, "skew"], wanted, counted, most)
+        few = min(amounts.get((tier, "max_domains"), count), count)
+        if 0 < few < count:  # those too small for a partition beside the largest others are closed
+            largest = np.sort(most[:-1])[::-1]
+            beside = largest[:few].sum() - np.maximum(most[:-1], largest[few - 1])
+            most[:-1][most[:-1] + beside + most[-1] < wanted] = 0.0
+        places = each * outside @ of
+        left = np.minimum(places, most)
+        left[:, :-1] = np.sort(left[:, :-1], axis=1)
+        left[:, : count - few] = 0.0
+        fewest = amounts.get((tier, "min_domains"), 0) - (left[:, :-1] > 0.0).sum(1)
+        inside = np.maximum(low - places, 0.0).sum(1)
+        forced = np.maximum.reduce([forced, wanted - left.sum(1), inside, fewest])
+    for nodes, least in asked:
+        if least > 0.0:
+            forced = np.maximum(forced, least - each * outside @ nodes)
+    return forced
+
+
+def _within_skew(skew: int, wanted: int, counted: Flags, most: Reals) -> Reals:
+    """Limit what domains hold at ``most (M,)`` by a skew, and return the least they hold, (M,)."""
+    if not counted.any():
+        return np.zeros(len(most))
+    highest = min(wanted, int(most[counted].min()) + skew)
+    beside = int(counted.sum()) - 1
+    while highest + beside * max(highest - skew, 0) > wanted:
+        highest -= 1
+    most[:-1] = np.minimum(most[:-1], highest)
+    lowest = 0
+    while lowest < wanted and np.minimum(most[:-1], lowest + skew).sum() + most[-1] < wanted:
+        lowest += 1
+    return np.where(counted, lowest, 0.0)
