@@ -61,7 +61,8 @@ def shares_with_room(
     """
     holds = whole_loads(np.minimum(np.minimum(most, fits), load), unit)
     within, fresh = sets.astype(np.float64), np.ones(len(sets), bool)
-    forced, raised = np.minimum(forced, within @ holds), list[Part]()
+    beyond = max(forced.max(initial=0.0) - load, 0.0)  # what is not placed may be of any set
+    forced, raised = np.minimum(forced - beyond, within @ holds), list[Part]()
     while True:
         even = even_shares(load, room, most, unit, [*parts, *raised], fits)
         if not fresh.any() or len(raised) == MOST_PARTS:
