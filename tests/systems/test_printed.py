@@ -87,6 +87,17 @@ READ = {
                      "{members,['rabbit@a','rabbit@b']}]]"],
         {"it's": ("rabbit@a", "rabbit@b")},
     ),
+    "a box behind a blank line": (
+        "nats", ["┌────────┬─────────┬───────┬──────────┐\n"
+                 "│ Stream │ Storage │ Bytes │ Replicas │\n"
+                 "├────────┼─────────┼───────┼──────────┤\n"
+                 "│ s      │ File    │ 1 MiB │ a*, b    │\n"
+                 "└────────┴─────────┴───────┴──────────┘\n\n"
+                 "┌────────────────────┐\n│ Replication Report │\n├────────┬───────────┤\n"
+                 "│ Stream │ Source    │\n├────────┼───────────┤\n│ s      │ t         │\n"
+                 "└────────┴───────────┘\n"],
+        {"s": ("a", "b")},
+    ),
     "a consumer behind its stream": (
         "nats", ["Information for Key-Value Store Bucket s created 2021\n\nCluster Information:\n\n"
                  "  Leader: a\n  Replica: b, current, seen 1s ago\n\n"

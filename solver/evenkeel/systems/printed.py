@@ -96,9 +96,10 @@ def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Prin
     start, done, ruled = -1, 0, False
     for number, line in enumerate(lines):
         begins = "|" in line and known(_names(cells_in(line)))
-        ruled, above = DRAWN.fullmatch(line) is not None, ruled
+        drawn = DRAWN.fullmatch(line) is not None
         # a border below a border is that of the next table
-        ends = (ruled and above) or not (ruled or "|" in line or line.strip() in {"", *CUT})
+        ends = (drawn and ruled) or not (drawn or "|" in line or line.strip() in {"", *CUT})
+        ruled = drawn or (ruled and not line.strip())
         if start >= 0 and (begins or ends):
             if any(map(str.strip, lines[start + 1 : number])):  # else words with bars
                 own = Printed([], [], "\n".join(lines[done:start]), line.strip())
