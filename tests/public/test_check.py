@@ -64,11 +64,10 @@ REFUSED = {
     "kafka/strimzi-broker-load": {"brokerLoad.json": "kafka_cluster_state"},
     "kafka/third-broker-of-topicmappr": {"topicmappr.txt": "is what topicmappr prints"},
     "kubernetes/printed-for-people": {
-        "labels.txt": "-o json", "wide.txt": "-o json", "described.txt": "-o json",
-        "columns.txt": "-o json",
+        "labels.txt": "lists no pod", "described.txt": "-o json",
     },
     "kubernetes/rows-and-other-answers": {
-        "pods.txt": "-o json", "rancher.json": "-o json", "zones.txt": "-o json",
+        "rancher.json": "-o json", "zones.txt": "lists no pod",
         "events.txt": "-o json", "top.txt": "-o json", "deploy.json": "-o json",
     },
     "longhorn/excerpts": {"table-and-yaml.txt": OF_RESOURCES, "snipped.txt": OF_RESOURCES},
@@ -231,6 +230,15 @@ SOUND = {
         "nodes.json none.json": "",
         "nodes-of-podset.json podset.json":
             "operators make the pods of default/StrimziPodSet",
+    },
+    "kubernetes/printed-for-people": {
+        "wide.txt": "no nodes: … 1 node, 1 alive · 1 partition · 2 replicas",
+        "columns.txt": "no nodes: … 2 nodes, 2 alive · 1 partition · 3 replicas",
+        "wide.txt labels.txt": "on nodes that are not listed: default/pause-0 on zbw-0.211",
+    },
+    "kubernetes/rows-and-other-answers": {
+        "pods.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",
+        "zones.txt pods.txt": "3 nodes, 3 alive",
     },
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",

@@ -364,3 +364,22 @@ def test_a_spread_looks_at_zones_without_volumes(public):
     answer = case.run("solve", "nodes.json", "pods.json", *NEVER, "-o", "plan.json")
     (moved,) = json.loads(case.written("plan.json"))["evictions"]
     assert answer.code == 0 and moved["to"] == "ip-192-168-66-78"
+
+
+class TestTables:
+    """What ``kubectl get`` prints names the nodes of pods, and no rules."""
+
+    FILES = ("pods.txt", "nodes.txt")
+
+    def test_the_pod_that_shares_a_node_moves_alone(self, public):
+        case = public("kubernetes/wide-after-a-restart")
+        answer = case.run("solve", *self.FILES, "--table", "moves.csv")
+        assert answer.code == 0 and "no requests, rules, taints" in answer.text
+        _, move = case.written("moves.csv").splitlines()
+        shared = "sa/ReplicaSet/if-kpi-analysis-74z01i4m-5f987746bc"
+        assert re.fullmatch(rf"move,{shared},\d,sa-002,sa-003,", move)
+
+    def test_no_eviction_is_written(self, public):
+        case = public("kubernetes/wide-after-a-restart")
+        answer = case.run("solve", *self.FILES, "-o", "plan.json")
+        assert answer.code == 2 and "without the rules of pods: give -o json" in answer.text

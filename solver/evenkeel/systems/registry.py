@@ -584,6 +584,15 @@ def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fau
             for document, of in kinds.items()
             if likely not in of
         ]
+    hints = [
+        Fault(one.name, one.data[:40], hint)
+        for one in documents
+        for format in there
+        if format.name in counts and format.name not in kinds[one.name]
+        if (hint := format.hint(one))
+    ]
+    if hints:
+        return hints
     given = {
         document: [f"{name}: {kind}" for name, kind in of.items()] for document, of in kinds.items()
     }

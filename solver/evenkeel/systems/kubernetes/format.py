@@ -248,7 +248,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     given |= _placement(workloads, place, least, held)
     given |= _amounts(objects, workloads, stay, place)
     given["native"] = Snapshot(
-        tuple(objects.items),
+        () if objects.is_printed else tuple(objects.items),
         tuple(workloads),
         {name: (one.metadata.labels or {}).get(HOST, name) for name, (_, one) in nodes.items()},
         objects.notes,
@@ -305,7 +305,7 @@ def _amounts(
     place: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return requests as loads, and capacities of nodes for pods that may move."""
-    names = [*ALWAYS]
+    names = [PODS] if objects.is_printed else [*ALWAYS]
     names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
     column = {name: d for d, name in enumerate(names)}
     capacity = np.zeros((len(objects.nodes), len(names)))
@@ -319,7 +319,7 @@ def _amounts(
         if PODS not in listed:
             silent.append(n)
             listed |= {PODS: USUAL_PODS} if listed else {}
-        if listed and not {"cpu", "memory"} <= listed.keys():
+        if listed and not ({*names} & {"cpu", "memory"}) <= listed.keys():
             partly.append(n)
         for name in column.keys() & listed.keys():
             capacity[n, column[name]] = listed[name]
@@ -447,6 +447,9 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     if not isinstance(snapshot, Snapshot):
         message = "was not read from Kubernetes: there are no pods to evict"
         raise InvalidInput([Fault("cluster.native", type(snapshot).__name__, message)])
+    if not snapshot.items:
+        message = "was read from tables of kubectl, without the rules of pods: give -o json"
+        raise InvalidInput([Fault("cluster.native", len(snapshot.workloads), message)])
     if placement is None:
         return {path: _listed(snapshot)}
     # which nodes reach the volumes of a pod is known by their places

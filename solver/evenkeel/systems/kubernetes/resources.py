@@ -18,6 +18,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
+from evenkeel.systems.kubernetes.printed import is_table, node_named, objects_of
 from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
@@ -364,6 +365,10 @@ KINDLESS = re.compile(
 )
 """How objects begin in archives of programs in Go, which list kinds before."""
 
+NO_NODES = (
+    "no nodes: those without pods are unknown, the others count as ready; add kubectl get nodes"
+)
+
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
 
@@ -399,12 +404,17 @@ class Objects:
     notes: Notes = field(default_factory=Notes)
     """Assumptions, for people."""
 
+    is_printed: bool = False
+    """Whether some of them are of tables, which leave most of each out."""
+
 
 def recognises(document: Document) -> str:
     """Return "objects" for nodes, pods, disruption budgets or volumes; "" for other documents."""
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "objects" if IN_YAML.search(head) and b" longhorn.io/v1" not in head else ""
+    if is_table(document, HEAD):
+        return "objects"
     if not document.is_json or b'"longhorn.io/v1' in head:
         return ""
     return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
@@ -417,7 +427,7 @@ def hint(document: Document) -> str:
     if OTHER_KINDS.search(document.data[:HEAD]) and b"Pod" not in document.data[:HEAD]:
         return "lists no node and no pod: give kubectl get nodes,pods,pdb -A -o json"
     if TABLE.search(document.data[:HEAD]):
-        return "what kubectl prints is read as JSON or YAML: ask it for -o json"
+        return "names no node of a pod: ask kubectl for -o json"
     return ""
 
 
@@ -430,6 +440,11 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             given.text(faults)
             if len(faults.faults) > before:
                 continue
+        if is_table(given, HEAD):
+            found.is_printed = True
+            for one in objects_of(found.notes, given):
+                _take(found, given.name, msgspec.Raw(msgspec.json.encode(one)), "")
+            continue
         document = objects_as_json(faults, given)
         if document is None:
             continue
@@ -450,6 +465,13 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             found.items.append(raw)
             _take(found, at, raw, kind)
     pages.note(found.notes)
+    if found.is_printed and not found.pods:
+        names = [document.name for document in documents]
+        faults.add("source", names, "lists no pod: add kubectl get pods -A -o wide, or -o json")
+    if found.is_printed and not found.nodes:
+        found.notes.add(NO_NODES)
+        for name in {one.spec.nodeName or "" for _, one in found.pods.values()} - {""}:
+            _take(found, "", msgspec.Raw(msgspec.json.encode(node_named(name))), "")
     return found
 
 

@@ -1,0 +1,118 @@
+"""Nodes and pods of the tables that ``kubectl get`` prints, as objects.
+
+A table names the node of each pod. The name of a pod shows what made it: ``web-0`` is of a
+StatefulSet, ``web-5f98b7746c-x7k2d`` of a ReplicaSet. Requests and rules are in no table.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from evenkeel.systems.documents import Document
+from evenkeel.systems.kubectl_tables import rows_of
+from evenkeel.systems.notes import Notes
+
+USUAL = ("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE")
+UNTITLED = re.compile(
+    r"[ \t]*(?:(\S+)[ \t]+)?\S+[ \t]+\d+/\d+[ \t]+[A-Z][\w:/]*[ \t]+\d+(?: \([^)\n]*\))?"
+    r"[ \t]+\S+[ \t]+(?:[\da-f]*[.:][\da-f.:]*|<none>)[ \t]+\S"
+)
+"""The columns of ``kubectl get pods -o wide``, and a row without its titles."""
+
+PLACES = re.compile(
+    rf"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b)|"
+    rf"^{UNTITLED.pattern}",
+    re.MULTILINE,
+)
+"""The beginning of a table of nodes, or of pods with their nodes."""
+
+OF_TEMPLATE = re.compile(r"(.+-(?=\d*[a-z]|\d{9})(?=[a-z]*\d)[a-z0-9]{6,10})-[a-z0-9]{5}")
+ORDINAL = re.compile(r"(.+)-\d+")
+"""The names of pods of ReplicaSets and StatefulSets."""
+
+PHASES = {
+    "Completed": "Succeeded", "Succeeded": "Succeeded", "Evicted": "Failed", "Failed": "Failed",
+    "Pending": "Pending",
+}  # fmt: skip
+HOST = "kubernetes.io/hostname"
+ZONES = {"ZONE": "topology.kubernetes.io/zone", "REGION": "topology.kubernetes.io/region"}
+NONE = {"", "<none>", "<nil>"}
+
+OWNERLESS = "no owner by the names of the pods {}: they stay"
+NO_RULES = (
+    "no requests, rules, taints, budgets or volumes, which tables of kubectl leave out: each pod "
+    "counts as one, those of a workload are apart where they can be, as the scheduler has it, and "
+    "no eviction is written; ask for -o json"
+)
+
+
+def is_table(document: Document, size: int) -> bool:
+    """Return whether a text begins with a table of nodes, or of pods with their nodes."""
+    head = document.data[:size].decode("utf-8", "replace")
+    return not document.is_json and PLACES.search(head) is not None
+
+
+def objects_of(notes: Notes, document: Document) -> Iterator[dict[str, Any]]:
+    """Yield the nodes and pods of the tables in a text."""
+    for row in rows_of(notes, document.data.decode("utf-8", "replace"), UNTITLED, USUAL):
+        if "ROLES" in row:
+            yield _node(row)
+        elif "NODE" in row:
+            yield _pod(notes, row["NAMESPACE"] or "default", row)
+    notes.add(NO_RULES)
+
+
+def node_named(name: str) -> dict[str, Any]:
+    """Return a node that only pods name."""
+    return _node({"NAME": name, "STATUS": "Ready"})
+
+
+def _node(row: dict[str, str]) -> dict[str, Any]:
+    states = row["STATUS"].split(",")
+    pairs = (pair.partition("=") for pair in row.get("LABELS", "").split(",") if "=" in pair)
+    labels = {HOST: row["NAME"]} | {key: value for key, _, value in pairs}
+    labels |= {
+        label: row[title] for title, label in ZONES.items() if row.get(title, "") not in NONE
+    }
+    return {
+        "kind": "Node",
+        "metadata": {"name": row["NAME"], "labels": labels},
+        "spec": {"unschedulable": "SchedulingDisabled" in states},
+        "status": {
+            "allocatable": {"pods": 110},
+            "conditions": [{"type": "Ready", "status": str("Ready" in states)}],
+        },
+    }
+
+
+def _pod(notes: Notes, space: str, row: dict[str, str]) -> dict[str, Any]:
+    name, node, state = row["NAME"], row["NODE"], row.get("STATUS", "Running")
+    node = "" if node in NONE else node
+    owner: list[dict[str, Any]] = []
+    for kind, form in (("ReplicaSet", OF_TEMPLATE), ("StatefulSet", ORDINAL)):
+        if not owner and (one := form.fullmatch(name)):
+            owner = [{"kind": kind, "name": one[1], "controller": True, "apiVersion": "apps/v1"}]
+    if node and name.endswith(f"-{node}"):
+        owner = []  # a static pod has the name of its node
+    elif not owner and state not in PHASES:
+        notes.add(OWNERLESS, name)
+    labels = {"owner": owner[0]["name"]} if owner else {}
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
+    apart = {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "podAffinityTerm": term}
+        ]
+    }
+    now, _, wanted = row.get("READY", "1/1").partition("/")
+    leaving = {"deletionTimestamp": "now"} if state == "Terminating" else {}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": space, "labels": labels, "ownerReferences": owner, **leaving,
+        },
+        "spec": {"nodeName": node, "affinity": {"podAntiAffinity": apart} if owner else {}},
+        "status": {
+            "phase": PHASES.get(state, "Running"),
+            "conditions": [{"type": "Ready", "status": str(now == wanted)}],
+        },
+    }  # fmt: skip
