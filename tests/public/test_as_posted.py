@@ -51,7 +51,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("helix/ambry-static-layouts", "PartitionLayout.json", "as zkCli.sh prints them"),
         ("helix/pinot-tiers-by-age", "summary.json", "/zk/get?path="),
         ("helix/answers-and-logs", "debug.json", "/zk/get?path="),
-        ("longhorn/volume-as-python-prints-it", "volume.txt", "get -o json nodes.longhorn.io"),
+        ("longhorn/volume-as-python-prints-it", "volume.txt", "save it as JSON"),
         ("longhorn/volume-as-python-prints-it", "volumes.yaml", "get -o json nodes.longhorn.io"),
         ("longhorn/headings-between-answers", "health.txt", "get -o json nodes.longhorn.io"),
         ("longhorn/node-under-pressure", "describe.txt", "get -o json nodes.longhorn.io"),

@@ -72,7 +72,7 @@ REFUSED = {
     },
     "longhorn/excerpts": {"table-and-yaml.txt": OF_RESOURCES, "snipped.txt": OF_RESOURCES},
     "longhorn/printed-for-people": {
-        "volumes.json": OF_REPLICAS, "volumes.txt": OF_REPLICAS, "nodes.txt": OF_REPLICAS,
+        "volumes.txt": OF_REPLICAS, "nodes.txt": OF_REPLICAS,
     },
     "qdrant/other-answers": {
         "first.json": OF_SHARDS, "script.json": OF_SHARDS,
@@ -132,6 +132,10 @@ BROKEN = {
     "kafka/unavailable-partitions": {
         "described.txt":
             "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
+    },
+    "longhorn/printed-for-people": {"volumes.json": "1 node, 1 alive … unassigned 2"},
+    "longhorn/tables-of-replicas": {
+        "session.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … unassigned 1",
     },
     "nats/reports-for-people": {
         "report.txt": "4 nodes, 3 alive · 3 partitions · 7 replicas … not alive: n3 · 1 replicas",
@@ -239,6 +243,9 @@ SOUND = {
     "kubernetes/rows-and-other-answers": {
         "pods.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",
         "zones.txt pods.txt": "3 nodes, 3 alive",
+    },
+    "longhorn/answers-of-the-api": {
+        "degraded.json": "no nodes: those … 1 volume with failed replicas … 3 nodes, 3 alive",
     },
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",

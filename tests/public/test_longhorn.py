@@ -417,3 +417,35 @@ def test_a_detached_volume_is_noted_and_waited_for(public):
     answer = case.run("plan", *words, "-o", "move")
     assert answer.code == 0 and "4 copies" not in answer.text and "3 copies" in answer.text
     assert "volumes are detached: pvc-b: Longhorn builds replicas of them once" in answer.text
+
+
+class TestLessThanResources:
+    """Answers of the API and tables of kubectl have where replicas are, and no more."""
+
+    @pytest.mark.parametrize(
+        ("name", "files", "moves"),
+        [
+            ("answers-of-the-api", ("volumes.json", "nodes.json"), ["node-4"] * 3),
+            ("tables-of-replicas", ("session.txt",), ["ip-10-0-1-214"]),
+        ],
+    )
+    def test_replicas_go_to_the_node_that_lacks_them(self, public, name, files, moves):
+        case = public(f"longhorn/{name}")
+        answer = case.run("solve", *files, "--level", "10%", "--table", "moves.csv")
+        rows = [line.split(",") for line in case.written("moves.csv").splitlines()[1:]]
+        assert answer.code == 0 and "no patch is written" in answer.text
+        assert [row[4].partition("/")[0] for row in rows] == moves
+        assert len({row[1] for row in rows}) == len(rows)
+
+    @pytest.mark.parametrize(
+        "name", ["tables-of-replicas session.txt", "answers-of-the-api volumes.json"]
+    )
+    def test_no_patch_is_written(self, public, name):
+        folder, file = name.split()
+        answer = public(f"longhorn/{folder}").run("solve", file, "-o", "plan.json")
+        assert answer.code == 2 and "get -o json nodes.longhorn.io" in answer.text
+
+    def test_what_is_built_or_has_failed_is_no_healthy_replica(self, public):
+        cluster = ek.read(public("longhorn/answers-of-the-api").path("degraded.json"))
+        healthy = cluster.placement.flags & ek.Flag.HEALTHY != 0
+        assert healthy.tolist() == [True, False, False]

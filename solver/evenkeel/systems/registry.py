@@ -585,11 +585,11 @@ def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fau
             if likely not in of
         ]
     hints = [
-        Fault(one.name, one.data[:40], hint)
-        for one in documents
-        for format in there
-        if format.name in counts and format.name not in kinds[one.name]
-        if (hint := format.hint(one))
+        Fault(document.name, document.data[:40], hint)
+        for document in documents
+        for one in there
+        if one.name in counts and one.name not in kinds[document.name]
+        if (hint := one.hint(document))
     ]
     if hints:
         return hints

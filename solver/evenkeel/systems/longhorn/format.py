@@ -1058,6 +1058,9 @@ def _snapshot_of(cluster: Cluster) -> Snapshot:
         value = type(snapshot).__name__
         message = "was not read from Longhorn's resources: there are none to write"
         raise InvalidInput([Fault("cluster.native", value, message)])
+    if snapshot.objects.is_partial:
+        message = f"was read from answers or tables, which a patch needs more than: give {PRINT}"
+        raise InvalidInput([Fault("cluster.native", len(snapshot.objects.items), message)])
     hosts, disks = snapshot.hosts.names, snapshot.disks
     on = zip(disks.host.tolist(), disks.names, strict=True)
     names = [f"{hosts[host]}/{name}" for host, name in on]

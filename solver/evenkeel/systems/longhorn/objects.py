@@ -19,6 +19,15 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
+from evenkeel.systems.kubectl_tables import rows_of
+from evenkeel.systems.longhorn.answers import (
+    NO_NODES,
+    TABLE,
+    is_answer,
+    nodes_of,
+    resources_of,
+    resources_of_rows,
+)
 from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
@@ -34,17 +43,11 @@ AutoBalance = Literal[
     "ignored", "disabled", "least-effort", "best-effort", "least_effort", "best_effort", ""
 ]
 
-TABLE = re.compile(
-    rb"(?:NAMESPACE +)?NAME .*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
+EXCERPT = re.compile(
     rb"\b(?:nodes|volumes|replicas|settings)\.longhorn\.io\b|^[- ]*apiVersion: longhorn\.io/",
     re.MULTILINE,
 )
-API = re.compile(
-    rb"^\s*\{.*[\"'](?:resourceType[\"']\s*:\s*[\"'](?:volume|node|replica)[\"']|"
-    rb"numberOfReplicas[\"']\s*:)",
-    re.DOTALL,
-)
-"""What kubectl prints for people, and what Longhorn's own API answers, or Python prints of it."""
+"""Parts of resources."""
 
 PRINT = (
     "kubectl -n longhorn-system get -o json "
@@ -218,6 +221,7 @@ API_VERSIONS = ("longhorn.io/v1beta1", API_VERSION)
 HEAD = 4096
 """Bytes within which the first resource of a list states its kind."""
 
+NEVER = re.compile(r"(?!)")
 EMPTY_LIST = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\s*\],\s*"kind":\s*"List"')
 
 IN_YAML = re.compile(rb"^(- |  )?apiVersion: longhorn\.io/v1", re.MULTILINE)
@@ -261,6 +265,9 @@ class Objects:
     notes: Notes = field(default_factory=Notes)
     """What names something that is not there."""
 
+    is_partial: bool = False
+    """Whether some are of answers or tables, which leave out what a patch needs."""
+
     misfits: set[tuple[str, str]] = field(default_factory=set)
     """Kind and name of those that do not fit their kind: what names them is not at fault."""
 
@@ -270,15 +277,17 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "resources" if IN_YAML.search(head) else ""
+    if is_answer(document, HEAD):
+        return "resources"
     if not document.is_json:
-        return ""
+        return "resources" if TABLE.search(head) else ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
 
 
 def hint(document: Document) -> str:
-    """Return how to print resources, for tables of them and answers of Longhorn's API."""
-    if not TABLE.search(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
+    """Return how to print resources, for parts of them."""
+    if not EXCERPT.search(document.data[:HEAD]):
         return ""
     return f"seems to be of Longhorn: print its resources by {PRINT}"
 
@@ -287,12 +296,22 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Take documents apart into resources, noting those that do not fit their kind."""
     objects, pages = Objects(), Pages()
     first: dict[tuple[str, str], str] = {}
+    rows: list[dict[str, str]] = []
     for document in last_answers(objects.notes, documents):
+        if not document.is_json and TABLE.search(document.data[:HEAD]):
+            rows += rows_of(objects.notes, document.text(faults), NEVER, ())
+            continue
         converted = objects_as_json(faults, document)
         if converted is None:
             continue
         top = decode_json(faults, converted, dict[str, Any])
         if top is None:
+            continue
+        if is_answer(document, HEAD):
+            objects.is_partial = True
+            for raw in resources_of(objects.notes, top):
+                objects.items.append(raw)
+                _take(faults, objects, first, document.name, raw)
             continue
         kind = _text(top, "kind")
         listed = kind.endswith("List")
@@ -309,6 +328,20 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
                 _take(faults, objects, first, path, typed | raw)
             except RecursionError:
                 faults.add(path, one, "is nested too deeply")
+    found = [*resources_of_rows(objects.notes, rows)] if rows else []
+    if objects.is_partial and objects.replicas and not objects.nodes:
+        objects.notes.add(NO_NODES)
+        specs = [one.value.spec for one in objects.replicas]
+        room = sum(int(one.volumeSize) for one in specs)
+        found += nodes_of({(one.nodeID, one.diskID) for one in specs}, room, {})
+    for raw in found:
+        objects.items.append(raw)
+        _take(faults, objects, first, documents[0].name, raw)
+    if rows:
+        objects.is_partial = True
+        if not objects.replicas:
+            named = [document.name for document in documents]
+            faults.add("source", named, f"lists no replica: needs what is printed by {PRINT}")
     pages.note(objects.notes)
     return objects
 
