@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import evenkeel as ek
 from tests.systems.swift.test_format import unpacked
 
 
@@ -303,3 +304,12 @@ def test_weights_are_followed_by_as_many_moves_as_are_allowed(public):
     assert read_ring(case.folder / "new.undo.ring.gz")[1] == before
     again = case.run("solve", str(case.folder / "new.ring.gz"), "--floor", "10%", "--json")
     assert (again.code, again.json["status"]) == (0, "optimal")
+
+
+def test_a_builder_is_read_as_the_ring_that_it_would_write(public):
+    case = public("swift/builder-with-new-devices")
+    answer = case.run("solve", "object.builder", "-o", "new.ring.gz", "--json")
+    assert (answer.code, answer.json["moves"]) == (0, 256)
+    cluster = ek.read(case.path("new.ring.gz"))
+    assert np.bincount(cluster.placement.node).tolist() == [128] * 6
+    assert case.run("check", str(case.path("new.ring.gz"))).code == 0

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import pickle
 import struct
 import tracemalloc
 import zipfile
@@ -21,6 +22,20 @@ from tests.support import places
 from tests.support.clusters import assert_same
 
 FILE = places.DATA / "formats" / "swift" / "object.ring.gz"
+
+
+CALLED = []
+
+
+def note_call(given):
+    CALLED.append(given)
+
+
+class Calls:
+    """What calls a function when it is loaded."""
+
+    def __reduce__(self):
+        return note_call, (1,)
 
 
 def device(number, zone=1, region=1, weight=100.0, **more):
@@ -227,11 +242,18 @@ class TestBadInput:
         with pytest.raises(InvalidInput, match="another version"):
             registry.read(bytes(data))
 
-    def test_builders_are_pickles_and_are_not_loaded(self):
+    def test_builders_without_a_ring(self):
         builder = b"\x80\x02}q\x00(X\n\x00\x00\x00part_powerq\x01K\x0au."
         assert recognises(Document("o.builder", builder)) == "builder"
         with pytest.raises(InvalidInput, match="is a builder"):
             registry.read(builder)
+
+    def test_builders_are_pickles_and_are_not_loaded(self):
+        held = {"part_power": 1, "version": 1, "devs": [], "_replica2part2dev": [Calls()]}
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(InvalidInput):
+                registry.read(pickle.dumps(held, protocol) + b"part_power")
+        assert CALLED == []
 
     @pytest.mark.parametrize(
         "head", [{"part_shift": 0}, {"replica_count": 999.0}, {"replica_count": 1e300}]

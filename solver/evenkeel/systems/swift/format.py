@@ -302,7 +302,7 @@ def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:
     if len(ids) != len(cluster.nodes):
         message = (
             f"the ring has {len(ids)} devices: add others with swift-ring-builder BUILDER add, "
-            "write its ring (write_ring), and read that"
+            "and read the builder"
         )
         raise InvalidInput([Fault("node_names", len(cluster.nodes), message)])
     return ids, header

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
+from evenkeel.systems.swift.builder import contents
 
 MAGIC = b"R1NG"
 HEADER = struct.Struct("!4sHI")
@@ -99,7 +100,7 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if head.startswith(MAGIC):
         return "ring"
-    # a pickle, which is never loaded; the field name identifies it
+    # a pickle, which is never loaded; the name of a field identifies it
     return "builder" if head.startswith(b"\x80") and b"part_power" in head else ""
 
 
@@ -126,8 +127,7 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
     """Take the file of a ring apart; None after noting what is wrong with it."""
     data = document.data
     if recognises(document) == "builder":
-        faults.add(document.name, data[:8], "is a builder: read the ring that it writes")
-        return None
+        return _of_builder(faults, document)
     if len(data) < HEADER.size or not data.startswith(MAGIC):
         faults.add(document.name, data[:8], "is not a ring, or is truncated")
         return None
@@ -154,6 +154,34 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
     device[device == NO_DEVICE] = NONE
     text = data[HEADER.size : begin].decode("utf-8", "replace")
     return Ring(text, head, device, 1 << (HASH_BITS - head.part_shift))
+
+
+def _of_builder(faults: FaultList, document: Document) -> Ring | None:
+    """Take a builder apart: the ring that it would write."""
+    try:
+        held = contents(document.data)
+        rows = [np.array(row, np.int64) for row in held["_replica2part2dev"] or ()]
+        power = int(held["part_power"])
+        head = {"devs": held["devs"], "part_shift": HASH_BITS - power, "byteorder": "little"}
+        head |= {"replica_count": float(len(rows)), "version": held["version"]}
+        for one in filter(None, head["devs"]):
+            for own in ("parts", "parts_wanted"):  # a ring does not have them
+                one.pop(own, None)
+        text = msgspec.json.encode(head)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        faults.add(document.name, document.data[:8], f"is a builder that is not read: {error}")
+        return None
+    read = decode_json(faults, Document(document.name, text), Head)
+    if read is None:
+        return None
+    device = np.concatenate([*rows, np.zeros(0, np.int64)])
+    parts = 1 << power
+    if not len(device) or any(len(row) != parts for row in rows[:-1]) or len(rows[-1]) > parts:
+        message = "is a builder without a ring: rebalance it once, or read the ring that it wrote"
+        faults.add(document.name, len(device), message)
+        return None
+    device[device >= held.get("none_dev_id", NO_DEVICE)] = NONE
+    return Ring(text.decode(), read, device, parts)
 
 
 def _of_sections(faults: FaultList, document: Document) -> Ring | None:
