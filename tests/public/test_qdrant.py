@@ -158,3 +158,25 @@ def test_a_peer_is_emptied_but_for_what_is_being_copied(public):
     assert [one["move_shard"]["shard_id"] for one in found] == [2, 7, 10, 11]
     assert {one["move_shard"]["from_peer_id"] for one in found} == {404}
     assert "being copied; they are left alone (docs/3)" in answer.text
+
+
+class TestShardKeyAtItsSite:
+    FILES = ("cluster.json", "readings.json")
+
+    @pytest.mark.parametrize("form", ["group=readings/{}_shard", "readings/{}_shard"])
+    def test_each_key_goes_to_its_peer(self, public, form):
+        case = public("qdrant/shard-key-at-its-site")
+        asked = [f"{form.format(one)}:host=qdrant-{one}" for one in ("site1", "main")]
+        answer = case.run(
+            "solve", *self.FILES, "--require", asked[0], "--require", asked[1], "-o", "plan.json"
+        )
+        moves = [one["request"]["move_shard"] for one in json.loads(case.written("plan.json"))]
+        assert answer.code == 0
+        assert {one["shard_id"]: one["to_peer_id"] for one in moves} == {
+            1: 6011432157330011, 2: 6011432157330377,
+        }  # fmt: skip
+
+    def test_a_key_alone_is_refused_with_its_group(self, public):
+        case = public("qdrant/shard-key-at-its-site")
+        answer = case.run("solve", *self.FILES, "--require", "site1_shard:host=qdrant-site1")
+        assert answer.code == 2 and "did you mean 'group=readings/site1_shard'?" in answer.text

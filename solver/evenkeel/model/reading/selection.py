@@ -85,7 +85,10 @@ def find_partitions(
                 message = f"is a group, whose partitions are meant by '{OF_GROUP}{one}'"
             else:
                 message = "is neither a partition nor a group such as 'group=orders'"
-                message += meant_name(faults, one, partitions.names)
+                groups = [f"{OF_GROUP}{name}" for name in partitions.group_names]
+                message += meant_name(faults, one, partitions.names) or meant_name(
+                    faults, one, groups
+                )
             faults.add(at, one, message)
         elif not 0 <= one < len(partitions):
             faults.add(at, one, f"must be a partition, 0 to {len(partitions) - 1}")
