@@ -12,6 +12,7 @@ db-0                   1/1     Terminating   0            9d    10.0.0.2   n2
 db-1                   1/1     Running       0            9d    10.0.0.3   n3
 etcd-n1                1/1     Running       0            9d    10.0.0.4   n1
 proxy-abcde            1/1     Running       0            9d    10.0.0.5   n1
+ei-b907910b-7wq4s      1/1     Running       0            9d    10.0.0.7   n1
 init-28c5q             0/1     Completed     0            9d    10.0.0.6   n2
 """
 ALL = "NAMESPACE   " + WIDE.replace("\n", "\ndefault     ").removesuffix("default     ")
@@ -47,7 +48,7 @@ def test_names_tell_what_made_a_pod():
         "default/ReplicaSet/web-5f98b7746c": ["", "n1"], "default/StatefulSet/db": ["n3"],
     }  # fmt: skip
     notes = " ".join(cluster.native.notes)
-    assert "the pods proxy-abcde: they stay" in notes
+    assert "the pods ei-b907910b-7wq4s, proxy-abcde: they stay" in notes
 
 
 def test_nodes_have_their_state_and_their_zone():

@@ -26,7 +26,9 @@ PLACES = re.compile(
 )
 """The beginning of a table of nodes, or of pods with their nodes."""
 
-OF_TEMPLATE = re.compile(r"(.+-(?=\d*[a-z]|\d{9})(?=[a-z]*\d)[a-z0-9]{6,10})-[a-z0-9]{5}")
+OF_TEMPLATE = re.compile(
+    r"(.+-(?:(?=\d*[a-z])(?=[a-z]*\d)[bcdf-hj-np-tv-xz24-9]{6,10}|\d{9,10}))-[a-z0-9]{5}"
+)
 ORDINAL = re.compile(r"(.+)-\d+")
 """The names of pods of ReplicaSets and StatefulSets."""
 

@@ -26,7 +26,7 @@ def contents(data: bytes) -> dict[str, Any]:
 def _carry_out(name: str, value: Any, stack: list[Any], memo: dict[int, Any]) -> None:
     """Carry out an operation on the stack."""
     if name in CONSTANTS or name.startswith("EMPTY_"):
-        new = {"EMPTY_DICT": {}, "EMPTY_LIST": []}.get(name)
+        new: Any = {"EMPTY_DICT": {}, "EMPTY_LIST": []}.get(name)
         stack.append(CONSTANTS.get(name) if new is None else new)
     elif name == "MARK":
         stack.append(MARK)
