@@ -97,6 +97,8 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
             + (f"{SECTIONS}, which alone can name these devices" if is_wide else
                f"{VERSION}, which every release of Swift reads")
         )  # fmt: skip
+    if ring.overload:
+        notes.append(f"an overload of {ring.overload:.0%}, which is not kept: shares are by weight")
     strange = sorted({*ring.device.tolist()} - {NONE, *(one.id for one in devices)})
     if strange:
         notes.append(

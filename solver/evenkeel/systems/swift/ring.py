@@ -88,6 +88,8 @@ class Ring(NamedTuple):
     device: NDArray[np.int64]
     parts: int
     version: int = VERSION
+    overload: float = 0.0
+    """By how much devices may hold more than their weight, which only a builder has."""
 
     @property
     def replicas(self) -> float:
@@ -181,7 +183,7 @@ def _of_builder(faults: FaultList, document: Document) -> Ring | None:
         faults.add(document.name, len(device), message)
         return None
     device[device >= held.get("none_dev_id", NO_DEVICE)] = NONE
-    return Ring(text.decode(), read, device, parts)
+    return Ring(text.decode(), read, device, parts, overload=float(held.get("overload") or 0.0))
 
 
 def _of_sections(faults: FaultList, document: Document) -> Ring | None:
