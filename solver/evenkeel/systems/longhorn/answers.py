@@ -12,7 +12,8 @@ Raw = dict[str, Any]
 Row = Mapping[str, str]
 
 ANSWER = re.compile(
-    rb'"(?:numberOfReplicas|diskUpdate|storageMaximum)"\s*:|/v1/(?:volumes|nodes|settings)\b'
+    rb'"(?:numberOfReplicas|diskUpdate|storageMaximum)"\s*:|'
+    rb"(?<!/api)/v1/(?:volumes|nodes|settings)\b"
 )
 TABLE = re.compile(
     rb"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +.*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b",
@@ -44,6 +45,12 @@ def is_answer(document: Document, size: int) -> bool:
     """Return whether a document is an answer of the API on volumes, nodes or settings."""
     head = document.data[:size]
     return document.is_json and b'"apiVersion"' not in head and ANSWER.search(head) is not None
+
+
+def is_table(document: Document, size: int) -> bool:
+    """Return whether a text has tables of resources, and no resource itself."""
+    has_table = not document.is_json and TABLE.search(document.data[:size]) is not None
+    return has_table and b"apiVersion: longhorn.io/" not in document.data
 
 
 def resources_of(notes: Notes, answer: Raw) -> Iterator[Raw]:
@@ -98,7 +105,7 @@ def resources_of_rows(notes: Notes, rows: Sequence[Row]) -> Iterator[Raw]:
     every = Counter(name for name, _ in replicas)
     running = Counter(name for name, row in replicas if row["STATE"] == "running")
     for name, count in every.items():
-        row = volumes.get(name, {"NAME": name, "STATE": "attached"})
+        row = volumes.get(name, {"STATE": "attached" if running[name] else "detached"})
         healthy = row.get("ROBUSTNESS") == "healthy"
         state: Raw = {"actualSize": int(sizes[name])} if sizes[name].isdecimal() else {}
         state |= {"state": row["STATE"], "robustness": row.get("ROBUSTNESS", "")}
@@ -106,7 +113,8 @@ def resources_of_rows(notes: Notes, rows: Sequence[Row]) -> Iterator[Raw]:
         spec = {"size": sizes[name], "numberOfReplicas": running[name] if healthy else count}
         yield _resource("Volume", {"name": name}, state, spec)
     for name, row in replicas:
-        stopped = row["STATE"] != "running" and volumes.get(name, {}).get("STATE") != "detached"
+        of_volume = volumes.get(name, {}).get("STATE") or ("" if running[name] else "detached")
+        stopped = row["STATE"] != "running" and of_volume != "detached"
         spec = {"volumeName": name, "nodeID": row["NODE"], "diskID": row["DISK"]}
         spec |= {"healthyAt": BUILT, "failedAt": BUILT if stopped else ""}
         yield _resource("Replica", {"name": row["NAME"]}, {"currentState": row["STATE"]}, spec)

@@ -24,6 +24,7 @@ from evenkeel.systems.longhorn.answers import (
     NO_NODES,
     TABLE,
     is_answer,
+    is_table,
     nodes_of,
     resources_of,
     resources_of_rows,
@@ -280,14 +281,14 @@ def recognises(document: Document) -> str:
     if is_answer(document, HEAD):
         return "resources"
     if not document.is_json:
-        return "resources" if TABLE.search(head) else ""
+        return "resources" if is_table(document, HEAD) else ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
 
 
 def hint(document: Document) -> str:
     """Return how to print resources, for parts of them."""
-    if not EXCERPT.search(document.data[:HEAD]):
+    if not EXCERPT.search(document.data[:HEAD]) and not TABLE.search(document.data[:HEAD]):
         return ""
     return f"seems to be of Longhorn: print its resources by {PRINT}"
 
@@ -298,7 +299,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     first: dict[tuple[str, str], str] = {}
     rows: list[dict[str, str]] = []
     for document in last_answers(objects.notes, documents):
-        if not document.is_json and TABLE.search(document.data[:HEAD]):
+        if is_table(document, HEAD):
             rows += rows_of(objects.notes, document.text(faults), NEVER, ())
             continue
         converted = objects_as_json(faults, document)
