@@ -52,9 +52,9 @@ OPEN_TO_ALL_WINGS = {
     "evenkeel_kernels": {"build", "core"},
     "evenkeel.methods": {"shared", "registry", "contract", "options"},
     "evenkeel.systems": {
-        "csv_text", "documents", "expressions", "folders", "json_text", "printed", "yaml_text",
-        "native", "node_states", "notes", "number_lists", "one_way", "payload", "plans",
-        "registry", "sources",
+        "csv_text", "documents", "expressions", "folders", "json_text", "kubectl_tables",
+        "printed", "yaml_text", "native", "node_states", "notes", "number_lists", "one_way",
+        "payload", "plans", "registry", "sources",
     },
 }  # fmt: skip
 """What every wing of a house may import, beside itself."""

@@ -48,7 +48,7 @@ def test_names_tell_what_made_a_pod():
         "default/ReplicaSet/web-5f98b7746c": ["", "n1"], "default/StatefulSet/db": ["n3"],
     }  # fmt: skip
     notes = " ".join(cluster.native.notes)
-    assert "the pods ei-b907910b-7wq4s, proxy-abcde: they stay" in notes
+    assert "the pods proxy-abcde, ei-b907910b-7wq4s: they stay" in notes
 
 
 def test_nodes_have_their_state_and_their_zone():

@@ -222,7 +222,7 @@ class TestBrokenClusters:
         ],
     )
     def test_other_forms_are_refused_with_a_hint(self, told):
-        with pytest.raises(InvalidInput, match="ask it for -o json"):
+        with pytest.raises(InvalidInput, match="-o json"):
             registry.read(told)
 
 

@@ -30,7 +30,7 @@ SPEC = (
     "diskSelector", "dataEngine",
 )  # fmt: skip
 
-NO_PATCHES = "of resources only what the API answers: no patch is written; print them by kubectl"
+NO_PATCHES = "only what the API answers of resources: no patch is written; print them by kubectl"
 NO_NODES = (
     "no nodes: those that hold no replica are unknown, and disks count as alike; add /v1/nodes"
 )
