@@ -248,6 +248,15 @@ class TestBadInput:
         with pytest.raises(InvalidInput, match="is a builder"):
             registry.read(builder)
 
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [("part_power", 10**12), ("part_power", 0), ("devs", None), ("_replica2part2dev", [1])],
+    )
+    def test_builders_with_other_values_are_refused(self, field, value):
+        held = {"part_power": 2, "devs": [], "version": 1, "_replica2part2dev": []}
+        with pytest.raises(InvalidInput, match="is a builder"):
+            registry.read(pickle.dumps(held | {field: value}, protocol=2))
+
     def test_builders_are_pickles_and_are_not_loaded(self):
         held = {"part_power": 1, "version": 1, "devs": [], "_replica2part2dev": [Calls()]}
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):

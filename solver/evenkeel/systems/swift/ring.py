@@ -162,8 +162,10 @@ def _of_builder(faults: FaultList, document: Document) -> Ring | None:
     """Take a builder apart: the ring that it would write."""
     try:
         held = contents(document.data)
-        rows = [np.array(row, np.int64) for row in held["_replica2part2dev"] or ()]
+        rows = [np.array([*row], np.int64) for row in held["_replica2part2dev"] or ()]
         power = int(held["part_power"])
+        if not 0 < power <= HASH_BITS:
+            raise ValueError(f"has a part_power of {power}")
         head = {"devs": held["devs"], "part_shift": HASH_BITS - power, "byteorder": "little"}
         head |= {"replica_count": float(len(rows)), "version": held["version"]}
         for one in filter(None, head["devs"]):
