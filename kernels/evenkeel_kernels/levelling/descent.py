@@ -249,9 +249,8 @@ class Patience:
 
 def walk_length(problem: Problem, parameters: Parameters) -> int:
     """Steps of a long walk."""
-    partitions = problem.partitions
-    most = min(parameters.walk_steps, parameters.walk_per_replica * partitions.home.shape[0])
-    return max(most, parameters.walk_per_partition * (partitions.first.shape[0] - 1))
+    replicas = problem.partitions.home.shape[0]
+    return min(parameters.walk_steps, parameters.walk_per_replica * replicas)
 
 
 def broken_out(
@@ -295,12 +294,7 @@ def walks(
     replicas = state.node.shape[0]
     length = walk_length(problem, parameters)
     least = 0.1 * unit
-    first = min(
-        length,
-        max(
-            parameters.first_steps, parameters.walk_per_partition * (partitions.first.shape[0] - 1)
-        ),
-    )
+    first = min(length, parameters.first_steps)
     at_once = parameters.reliefs_at_once if replicas > parameters.few_replicas else 0
     if limits_groups_on_nodes(problem):
         for _ in range(2 * at_once):

@@ -16,13 +16,13 @@ class Parameters:
 
     *Walks*
 
-    A long walk has ``walk_steps`` steps, or ``walk_per_replica`` for each replica if that is less,
-    but at least ``walk_per_partition`` for each partition; ``first_steps`` bound the first walks,
-    which find out whether too few replicas have moved. ``threshold`` is the rise of the penalty
-    that they begin with, in units of the mean square of what leading adds. ``open_walks`` walks
-    have a move penalty that falls by the factor ``move_penalty_falls``, and ``free_walks`` next to
-    none. The caller may stop after each ``chunk`` of steps. With up to ``brief_replicas``,
-    ``brief_walk`` stands for ``walk_per_replica``, unless the caller says how long it may take.
+    A long walk has ``walk_steps`` steps, or ``walk_per_replica`` for each replica if that is less;
+    ``first_steps`` bound the first walks, which find out whether too few replicas have moved.
+    ``threshold`` is the rise of the penalty that they begin with, in units of the mean square of
+    what leading adds. ``open_walks`` walks have a move penalty that falls by the factor
+    ``move_penalty_falls``, and ``free_walks`` next to none. The caller may stop after each
+    ``chunk`` of steps. With up to ``brief_replicas``, ``brief_walk`` stands for
+    ``walk_per_replica``, unless the caller says how long it may take.
 
     *Relief*
 
@@ -58,7 +58,6 @@ class Parameters:
     walk_threshold: float = 0.5
     walk_steps: int = 4_000_000
     walk_per_replica: int = 400
-    walk_per_partition: int = 60
     first_steps: int = 2_000_000
     threshold: float = 0.1
     open_walks: int = 6
