@@ -298,7 +298,6 @@ def walks(
     if limits_groups_on_nodes(problem) and replicas > parameters.few_replicas:
         for _ in range(parameters.group_reliefs):
             yield Walk(0, unit, np.inf, 0, n_nodes, 1)
-    fruitless = 0
     for _ in range(parameters.reliefs):
         before = penalty(state, targets)
         yield Walk(first // 8, unit, np.inf, 0, 0, 0)
@@ -308,11 +307,7 @@ def walks(
             yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
             if penalty(state, targets) <= parameters.stuck * before:
                 break
-        before = penalty(state, targets)
         yield Walk(0, unit, np.inf, 0, n_nodes, 1)
-        fruitless = 0 if penalty(state, targets) < before else fruitless + 1
-        if replicas > parameters.few_replicas and fruitless == parameters.fruitless_reliefs:
-            break
     schedule = [
         Walk(length // 2, unit, np.inf, length, 0, 0),
         Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),

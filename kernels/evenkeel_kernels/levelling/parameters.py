@@ -27,9 +27,8 @@ class Parameters:
     *Relief*
 
     Where a short walk leaves more than the part ``stuck`` of the penalty, too few replicas have
-    moved: at most ``reliefs`` rounds of relief, until ``fruitless_reliefs`` in a row have relieved
-    nothing; ``group_reliefs`` before any walk where groups have limits on nodes; ``many_reliefs``
-    late ones on large clusters.
+    moved: at most ``reliefs`` rounds of relief; ``group_reliefs`` before any walk where groups have
+    limits on nodes; ``many_reliefs`` late ones on large clusters.
 
     *Sizes*
 
@@ -68,7 +67,6 @@ class Parameters:
     brief_walk: int = 120
     stuck: float = 0.5
     reliefs: int = 12
-    fruitless_reliefs: int = 2
     group_reliefs: int = 8
     many_reliefs: int = 8
     few_replicas: int = 2_000
