@@ -111,6 +111,13 @@ def test_a_volume_attached_to_a_node_that_was_removed(public):
     assert "old-node (pvc-0)" in answer.err
 
 
+def test_tables_beside_resources_are_left_alone(public):
+    case = public("longhorn/node-under-pressure")
+    alone, both = (case.run("check", *more, "longhorn.json") for more in ((), ("describe.txt",)))
+    assert both.code == alone.code and both.out == alone.out
+    assert "tables beside resources or answers, which count alone" in both.err
+
+
 @pytest.mark.parametrize("reason", ["KubernetesNodePressure", "ManagerPodDown"])
 def test_replicas_run_on_a_node_that_takes_none(public, tmp_path, reason):
     case = public("longhorn/node-under-pressure")

@@ -329,6 +329,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
                 _take(faults, objects, first, path, typed | raw)
             except RecursionError:
                 faults.add(path, one, "is nested too deeply")
+    if rows and objects.replicas:
+        objects.notes.add("tables beside resources or answers, which count alone")
+        rows = []
     found = [*resources_of_rows(objects.notes, rows)] if rows else []
     if objects.is_partial and objects.replicas and not objects.nodes:
         objects.notes.add(NO_NODES)
