@@ -96,7 +96,9 @@ class TestChanges:
         assert main(["check", file, "--add-nodes", given]) == 0
         assert f"{noted}\n" in capsys.readouterr().err
 
-    @pytest.mark.parametrize("given", ["n7", "missing.csv", "n7,n7", "n1,n9", ",", "-1"])
+    @pytest.mark.parametrize(
+        "given", ["n7", "missing.csv", "n7,n7", "n1,n9", ",", "-1", f"{'n' * 300},n1"]
+    )
     def test_nodes_that_cannot_be_added_are_refused(self, file, capsys, given):
         assert main(["check", file, f"--add-nodes={given}"]) == 2
         assert "--add-nodes" in capsys.readouterr().err

@@ -125,22 +125,30 @@ def _spread_anew(before: "Cluster", after: "Cluster") -> Iterator[str]:
                 )
 
 
+def _is_there(path: str) -> bool:
+    """Return whether a path exists; what is too long for one does not."""
+    with contextlib.suppress(OSError):
+        return Path(path).exists()
+    return False
+
+
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
     """Return the cluster with more nodes: a number of them, some by name, or those of a table."""
     from evenkeel.model.newcomers import more_alike
+    from evenkeel.model.topology import with_labels
     from evenkeel.systems.tables.reading import read_newcomers
 
     number = given.isascii() and given.removeprefix("-").isdigit()
-    if number or ("," in given and not Path(given).exists()):
+    if number or ("," in given and not _is_there(given)):
         names = [] if number else [name.strip() for name in given.split(",") if name.strip()]
         grown = more_alike(cluster, int(given) if number else len(names), names)
         if not quiet:
-            complain(f"note: --add-nodes adds {_with_domains(grown, len(cluster.nodes))}")
+            added = range(len(cluster.nodes), len(grown.nodes))
+            names = [with_labels(grown.topology, n, grown.nodes.names[n]) for n in added]
+            complain(f"note: --add-nodes adds {some_of(names, str, 5)}")
         return grown
-    if given != STDIN and not Path(given).exists():
-        message = (
-            "must be a number of nodes, their names separated by commas, or the file of a table"
-        )
+    if given != STDIN and not _is_there(given):
+        message = f"must be a number of nodes, names with commas ({given},) or the file of a table"
         raise InvalidInput([Fault("nodes", given, message)])
     grown, alike = read_newcomers(given, cluster)
     if alike and not quiet:
@@ -149,22 +157,6 @@ def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
             f"note: {given} gives no capacity for these: new nodes have what all have, {capacities}"
         )
     return grown
-
-
-def _with_domains(cluster: "Cluster", first: int) -> str:
-    """Write the names of the nodes from ``first`` on, each with its domains."""
-    nodes, topology = cluster.nodes, cluster.topology
-
-    def named(n: int) -> str:
-        labels = zip(topology.tiers, topology.label[:, n], topology.label_names, strict=True)
-        domains = [
-            f"{tier} {names[code]}"
-            for tier, code, names in labels
-            if code >= 0 and names[code] != nodes.names[n]
-        ]
-        return nodes.names[n] + (f" ({', '.join(domains)})" if domains else "")
-
-    return some_of(range(first, len(nodes)), named, 5)
 
 
 def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
@@ -341,7 +333,7 @@ def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "C
     labels = {word.strip(): label.strip() for word, _, label in pairs}
     for given in arguments.loads:
         name, equals, file = given.partition("=")
-        if not equals or "/" in name or Path(given).exists():
+        if not equals or "/" in name or _is_there(given):
             name, file = "", given
         cluster, notes = read_loads(cluster, file, name, labels=labels, take=arguments.take)
         for note in () if arguments.quiet else notes:

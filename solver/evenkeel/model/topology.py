@@ -187,6 +187,14 @@ class Topology:
         return "/".join(path)
 
 
+def with_labels(topology: Topology, node: int, name: str) -> str:
+    """Return the name of a node with its labels: ``n7 (zone a, rack r1)``."""
+    labels = zip(topology.tiers, topology.label[:, node], topology.label_names, strict=True)
+    own = [f"{tier} {names[code]}" for tier, code, names in labels if code >= 0]
+    own = [one for one in own if not one.endswith(f" {name}")]  # a host of its own
+    return f"{name} ({', '.join(own)})" if own else name
+
+
 def read_labels(
     faults: FaultList, path: str, given: ArrayLike, nodes: int
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:

@@ -336,6 +336,14 @@ class TestLeftOut:
         main(["check", described, "-q"])
         assert "note" not in capsys.readouterr().err
 
+    def test_nodes_that_were_added_are_named_with_their_racks(self, tmp_path):
+        files = [str(DUMPS / f"kafka_{one}") for one in ("describe.txt", "racks.json")]
+        folder = tmp_path / "move"
+        assert main(["plan", *files, "--add-nodes", "7,8", "-o", str(folder)]) in (0, 3)
+        page = (folder / "README.md").read_text()
+        found = re.search(r"Nodes without replicas now, with some after the plan: (.*?)\. ", page)
+        assert found and re.search(r"\b7 \(rack [^)]+\)", found[1])
+
     @pytest.mark.parametrize(
         ("beside", "lacks"),
         [

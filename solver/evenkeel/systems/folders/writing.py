@@ -23,6 +23,7 @@ from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import as_path
 from evenkeel.model.runtime.figures import amount, binary, duration
 from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.model.topology import with_labels
 from evenkeel.planning.explain import held_to, seconds_by_wave
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
@@ -383,6 +384,15 @@ def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     """Return what has to be known of the system, and what the files that were read left out."""
     missing = find(plan.cluster.native_format).left_out(plan.cluster)
     notes = [*carrier.notes, *(f"{_begun(plain(one))}." for one in missing)]
+    placement, nodes = plan.cluster.placement, plan.cluster.nodes
+    held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
+    came = np.setdiff1d(plan.target.node[plan.target.node >= 0], np.flatnonzero(held)).tolist()
+    if came:
+        named = [with_labels(plan.cluster.topology, n, shown(nodes.names[n])) for n in came]
+        notes.append(
+            f"Nodes without replicas now, with some after the plan: {some_of(named, str, 12)}. "
+            "Compare their places with the system: no wave does."
+        )
     if plan.throttle.paces and not carrier.keeps_pace:
         notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
     return notes
