@@ -1,5 +1,8 @@
 """Tables of kubectl: their rows, and the pods and nodes that these are."""
 
+import json
+import time
+
 import pytest
 
 import evenkeel as ek
@@ -68,10 +71,20 @@ def test_nodes_have_their_state_and_their_zone():
         "\n".join(" ".join(line.split()) for line in BARE),
         GATES,
         ALL,
+        "\n".join(" ".join(line.split()) for line in WIDE.splitlines()),
+        "\n".join(" ".join(line.split()) for line in GATES.splitlines()),
+        WIDE.replace("init-28c5q", "oc-28c5q  ").replace("etcd-n1", "oc-n1  "),
         WIDE.replace(" n3", " n4") + f"\n$ kubectl get pods -o wide\n{WIDE}",
+        f"$ oc get po -owide\n{WIDE.replace('db-1', 'db-7')}\n$ oc get po -owide\n{WIDE}",
+        ALL.replace(" n3", " n4") + f"\n$ oc get po db-1 -owide\n{TITLES}\n{BARE[3]}\n",
+        ALL.replace(" n3", " n4") + f"\n$ oc get po -owide -A | grep db-1\ndefault   {BARE[3]}\n",
     ],
-    ids=["session", "crlf", "grep", "grep -A", "blanks", "gates", "namespaces", "twice"],
-)
+    ids=[
+        "session", "crlf", "grep", "grep -A", "blanks", "gates", "namespaces", "blanks in titles",
+        "blanks in titles with gates", "names like commands", "twice", "the same command",
+        "one pod again", "one row again",
+    ],
+)  # fmt: skip
 def test_forms_of_a_listing(text):
     assert placed(read(text, NODES)) == placed(read(WIDE, NODES))
 
@@ -79,3 +92,46 @@ def test_forms_of_a_listing(text):
 def test_rows_that_do_not_fit_are_noted():
     cluster = read(WIDE + "cut-0 1/1\n", NODES)
     assert any("cut-0" in note for note in cluster.native.notes)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ([WIDE, NODES], "control plane take pods, as tables have no taints: n1; keep"),
+        ([WIDE, NODES], "known by the names of pods only"),
+        ([WIDE, NODES], "unknown capacity has room for 110 pods"),
+        ([f"{ALL}\n{TITLES}\n{BARE[3]}\n", NODES], "1 rows of tables come again: the last state"),
+        ([f"$ oc get po -A -owide\n{ALL}" * 2, NODES], "more than one state of get po -A -owide"),
+    ],
+)
+def test_what_is_assumed_is_noted(texts, says):
+    assert any(says in note for note in read(*texts).native.notes)
+
+
+def test_nodes_without_a_state_are_ready():
+    nodes = "NAME   ROLES    AGE\nn1     <none>   9d\nn2     <none>   9d\nn3     <none>   9d\n"
+    cluster = read(f"{WIDE}\n{nodes}")
+    assert cluster.nodes.accepts.all()
+    assert "no states of nodes n1, n2, n3: they count as ready" in [*cluster.native.notes]
+
+
+def test_requests_of_objects_beside_tables_are_kept():
+    owner = {"kind": "ReplicaSet", "name": "api-1", "controller": True, "apiVersion": "apps/v1"}
+    pod = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "api-1-a", "ownerReferences": [owner]},
+        "spec": {"nodeName": "n3", "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
+    }
+    cluster = read(WIDE, NODES, json.dumps(pod))
+    assert [*cluster.dimensions] == ["cpu", "pods"]
+    assert placed(cluster)["default/ReplicaSet/api-1"] == ["n3"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a (" * 20_000, "# NAME READY STATUS x" * 3_000, f"{TITLES}\n" * 8_000]
+)
+def test_time_grows_with_the_text(text):
+    started = time.process_time()
+    ek.read([f"{WIDE}\n{text}".encode(), NODES.encode()], format="kubernetes")
+    assert time.process_time() - started < 3.0

@@ -305,8 +305,9 @@ def _amounts(
     place: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return requests as loads, and capacities of nodes for pods that may move."""
-    names = [PODS] if objects.is_printed else [*ALWAYS]
-    names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
+    asked = {name for one in workloads for name in one.requests} | {PODS}
+    usual = [name for name in ALWAYS if name in asked or not objects.is_printed]
+    names = [*usual, *sorted(asked - {*ALWAYS})]
     column = {name: d for d, name in enumerate(names)}
     capacity = np.zeros((len(objects.nodes), len(names)))
     capacity[:, [name.startswith(HOST_PORT) for name in names]] = 1.0
@@ -338,7 +339,7 @@ def _amounts(
         for name in column.keys() & own.keys():
             capacity[place[pod.spec.nodeName or ""], column[name]] -= own[name]
     load = np.zeros((len(workloads), len(names)))
-    blank = {n for n in silent if not capacity[n, : len(ALWAYS)].any()}
+    blank = {n for n in silent if not capacity[n, : len(usual)].any()}
     capacity = np.maximum(capacity, 0.0)
     for p, one in enumerate(workloads):
         for name, amount in one.requests.items():

@@ -14,14 +14,14 @@ from evenkeel.systems.notes import Notes
 
 USUAL = ("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE")
 UNTITLED = re.compile(
-    r"[ \t]*(?:(\S+)[ \t]+)?\S+[ \t]+\d+/\d+[ \t]+[A-Z][\w:/]*[ \t]+\d+(?: \([^)\n]*\))?"
+    r"[ \t]*(?:(\S+)[ \t]+)?\S+[ \t]+\d+/\d+[ \t]+[A-Z][\w:/]*[ \t]+\d+(?: \([^()\n]*\))?"
     r"[ \t]+\S+[ \t]+(?:[\da-f]*[.:][\da-f.:]*|<none>)[ \t]+\S"
 )
 """The columns of ``kubectl get pods -o wide``, and a row without its titles."""
 
 PLACES = re.compile(
-    rf"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b)|"
-    rf"^{UNTITLED.pattern}",
+    r"^(?:.{0,200}[#$>%] +)?(?:NAMESPACE +)?NAME +"
+    rf"(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b)|^{UNTITLED.pattern}",
     re.MULTILINE,
 )
 """The beginning of a table of nodes, or of pods with their nodes."""
@@ -40,11 +40,18 @@ HOST = "kubernetes.io/hostname"
 ZONES = {"ZONE": "topology.kubernetes.io/zone", "REGION": "topology.kubernetes.io/region"}
 NONE = {"", "<none>", "<nil>"}
 
+CONTROL = {"control-plane", "master"}
+UNTAINTED = (
+    "nodes of the control plane take pods, as tables have no taints: {}; keep pods from one by "
+    "--exclude NAME"
+)
+STATELESS = "no states of nodes {}: they count as ready"
 OWNERLESS = "no owner by the names of the pods {}: they stay"
 NO_RULES = (
     "no requests, rules, taints, budgets or volumes, which tables of kubectl leave out: each pod "
-    "counts as one, those of a workload are apart where they can be, as the scheduler has it, and "
-    "no eviction is written; ask for -o json"
+    "counts as one, those of a workload, known by the names of pods only, are apart where they can "
+    "be, as the scheduler has it, a node of unknown capacity has room for 110 pods, and no "
+    "eviction is written; ask for -o json"
 )
 
 
@@ -58,7 +65,7 @@ def objects_of(notes: Notes, document: Document) -> Iterator[dict[str, Any]]:
     """Yield the nodes and pods of the tables in a text."""
     for row in rows_of(notes, document.data.decode("utf-8", "replace"), UNTITLED, USUAL):
         if "ROLES" in row:
-            yield _node(row)
+            yield _node(notes, row)
         elif "NODE" in row:
             yield _pod(notes, row["NAMESPACE"] or "default", row)
     notes.add(NO_RULES)
@@ -66,11 +73,16 @@ def objects_of(notes: Notes, document: Document) -> Iterator[dict[str, Any]]:
 
 def node_named(name: str) -> dict[str, Any]:
     """Return a node that only pods name."""
-    return _node({"NAME": name, "STATUS": "Ready"})
+    return _node(Notes(), {"NAME": name, "STATUS": "Ready"})
 
 
-def _node(row: dict[str, str]) -> dict[str, Any]:
-    states = row["STATUS"].split(",")
+def _node(notes: Notes, row: dict[str, str]) -> dict[str, Any]:
+    if "STATUS" not in row:
+        notes.add(STATELESS, row["NAME"])
+    states = row.get("STATUS", "Ready").split(",")
+    takes = "Ready" in states and "SchedulingDisabled" not in states
+    if takes and CONTROL & {*row.get("ROLES", "").split(",")}:
+        notes.add(UNTAINTED, row["NAME"])
     pairs = (pair.partition("=") for pair in row.get("LABELS", "").split(",") if "=" in pair)
     labels = {HOST: row["NAME"]} | {key: value for key, _, value in pairs}
     labels |= {
