@@ -5,6 +5,7 @@ import hashlib
 import json
 import pickle
 import struct
+import time
 import tracemalloc
 import zipfile
 
@@ -250,12 +251,52 @@ class TestBadInput:
 
     @pytest.mark.parametrize(
         ("field", "value"),
-        [("part_power", 10**12), ("part_power", 0), ("devs", None), ("_replica2part2dev", [1])],
+        [
+            ("part_power", 10**12),
+            ("part_power", 0),
+            pytest.param("part_power", 10**5000, id="part_power-huge"),
+            ("devs", None),
+            ("devs", ["x"]),
+            ("devs", [5]),
+            ("version", "x"),
+            ("overload", "x"),
+            ("overload", [1]),
+            ("overload", float("nan")),
+            ("overload", -1.0),
+            ("none_dev_id", "x"),
+            ("_replica2part2dev", [1]),
+            ("_replica2part2dev", [[[0], [0], [0], [0]]]),
+            ("_replica2part2dev", ["0123"]),
+            ("_replica2part2dev", [[0.5, 0, 0, 0]]),
+            ("_replica2part2dev", [[10**20, 0, 0, 0]]),
+            ("_replica2part2dev", [[-2, 0, 0, 0]]),
+            ("_replica2part2dev", [[0] * 4, []] * 500),
+        ],
     )
     def test_builders_with_other_values_are_refused(self, field, value):
-        held = {"part_power": 2, "devs": [], "version": 1, "_replica2part2dev": []}
+        held = {"part_power": 2, "devs": [device(0)], "version": 1, "_replica2part2dev": [[0] * 4]}
+        assert len(registry.read(pickle.dumps(held, protocol=2)).partitions) == 4
         with pytest.raises(InvalidInput, match="is a builder"):
             registry.read(pickle.dumps(held | {field: value}, protocol=2))
+
+    def test_of_devices_in_builders_flat_fields_count(self):
+        devices = [device(0), device(1)]
+        held = {"part_power": 2, "devs": devices, "version": 1, "_replica2part2dev": [[0] * 4]}
+        doubled, key = ["x"], ("x",)
+        for _ in range(40):
+            doubled = [doubled, doubled]
+        for _ in range(16):
+            key = (key, key)
+        devices[0] |= {"parts": 4, "own": held, "more": doubled, key: 1}
+        cluster = registry.read(pickle.dumps(held, protocol=2))
+        assert json.loads(cluster.native["header"])["devs"] == [device(0), device(1)]
+
+    def test_marks_in_builders_take_linear_time(self):
+        data = b"\x80\x02X\n\0\0\0part_power" + b"(" * 200_000 + b"t" * 200_000 + b"."
+        begin = time.process_time()
+        with pytest.raises(InvalidInput, match="is a builder"):
+            registry.read(data, format="swift")
+        assert time.process_time() - begin < 5.0
 
     def test_builders_are_pickles_and_are_not_loaded(self):
         held = {"part_power": 1, "version": 1, "devs": [], "_replica2part2dev": [Calls()]}

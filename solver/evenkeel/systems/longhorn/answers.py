@@ -2,14 +2,22 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from evenkeel.systems.documents import Document
+import msgspec
+from msgspec import Meta
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.notes import Notes
 
 Raw = dict[str, Any]
 Row = Mapping[str, str]
+
+DIGITS = r"^[0-9]{1,15}$"
+"""Bytes as a text."""
 
 ANSWER = re.compile(
     rb'"(?:numberOfReplicas|diskUpdate|storageMaximum)"\s*:|'
@@ -34,11 +42,30 @@ NO_PATCHES = "only what the API answers of resources: no patch is written; print
 NO_NODES = (
     "no nodes: those that hold no replica are unknown, and disks count as alike; add /v1/nodes"
 )
-NO_ROOM = (
-    "no room of disks, no tags and no numbers of replicas, which tables leave out: disks count as "
-    "alike, volumes as full, and each is to have as many as it has rows, or runs where it is "
-    "healthy; no patch is written"
-)
+LEFT_OUT = {
+    "Node": "no room of disks and no tags, which tables leave out: disks count as alike",
+    "Volume": (
+        "no numbers of replicas, which tables leave out: volumes count as full, and each is to "
+        "have as many as it has rows, or runs where it is healthy"
+    ),
+    "Replica": "only what tables have of replicas: no patch is written; print them by -o json",
+}
+"""What tables lack, by the kind of a resource."""
+
+NO_COLUMNS = "rows of tables without their columns {}: they are not counted"
+NO_REPLICAS = "volumes of which tables have no replica: {}: they are not counted"
+
+
+class _Engine(msgspec.Struct, rename="camel"):
+    host_id: str | None = None
+    actual_size: Annotated[str, Meta(pattern=r"^[0-9]{0,15}$")] | int | None = None
+
+
+class _Parts(msgspec.Struct):
+    """What a volume consists of; a resource has each by itself."""
+
+    controllers: list[_Engine] | None = None
+    replicas: list[dict[str, Any]] | None = None
 
 
 def is_answer(document: Document, size: int) -> bool:
@@ -53,19 +80,25 @@ def is_table(document: Document, size: int) -> bool:
     return has_table and b"apiVersion: longhorn.io/" not in document.data
 
 
-def resources_of(notes: Notes, answer: Raw) -> Iterator[Raw]:
-    """Yield the resources that an answer of the API tells."""
-    notes.add(NO_PATCHES)
+def resources_of(faults: FaultList, name: str, answer: Raw) -> Iterator[tuple[str, Raw]]:
+    """Yield the resources that an answer of the API tells, each with its place."""
     listed = answer.get("data")
-    for one in listed if isinstance(listed, list) else [answer]:
+    placed = (
+        [(f"{name}: data[{i}]", one) for i, one in enumerate(listed)]
+        if isinstance(listed, list)
+        else [(name, answer)]
+    )
+    for path, one in placed:
         kind = one.get("type") if isinstance(one, dict) else None
-        if kind == "volume":
-            yield from _of_volume(one)
+        if not isinstance(one, dict):
+            faults.add(path, quoted(one), "must be a resource")
+        elif kind == "volume":
+            for raw in _of_volume(faults, path, one):
+                yield path, raw
         elif kind == "node":
-            disks = one.get("disks")
-            yield _resource("Node", one, one | {"diskStatus": disks})
+            yield path, _resource("Node", one, one | {"diskStatus": one.get("disks")})
         elif kind == "setting":
-            yield _resource("Setting", one, {}) | {"value": one.get("value")}
+            yield path, _resource("Setting", one, {}) | {"value": one.get("value")}
 
 
 def _resource(kind: str, about: Raw, status: Raw, spec: Raw | None = None) -> Raw:
@@ -75,14 +108,18 @@ def _resource(kind: str, about: Raw, status: Raw, spec: Raw | None = None) -> Ra
     return named | {"spec": spec, "status": status}
 
 
-def _of_volume(one: Raw) -> Iterator[Raw]:
-    engine: Raw = next(iter(one.get("controllers") or ()), {})
-    attached = engine.get("hostId", "") if one.get("state") == "attached" else ""
-    used = str(engine.get("actualSize") or "0")
+def _of_volume(faults: FaultList, path: str, one: Raw) -> Iterator[Raw]:
+    try:
+        parts = msgspec.convert(one, _Parts)
+    except msgspec.ValidationError:
+        note_misfits(faults, path if ": " in path else f"{path}: ", one, _Parts)
+        return
+    engine = next(iter(parts.controllers or ()), _Engine())
+    attached = engine.host_id or "" if one.get("state") == "attached" else ""
     state = {"state": one.get("state", ""), "robustness": one.get("robustness", "")}
-    state |= {"currentNodeID": attached, "actualSize": int(used) if used.isdecimal() else used}
+    state |= {"currentNodeID": attached, "actualSize": int(engine.actual_size or 0)}
     yield _resource("Volume", one, state, {key: one[key] for key in SPEC if key in one})
-    for replica in one.get("replicas") or ():
+    for replica in parts.replicas or ():
         failed, mode = replica.get("failedAt") or "", replica.get("mode")
         spec = {
             "volumeName": one.get("name"), "volumeSize": one.get("size"), "failedAt": failed,
@@ -93,21 +130,24 @@ def _of_volume(one: Raw) -> Iterator[Raw]:
         yield _resource("Replica", replica, {"currentState": runs}, spec)
 
 
-def resources_of_rows(notes: Notes, rows: Sequence[Row]) -> Iterator[Raw]:
-    """Yield the resources that the rows of tables tell."""
-    notes.add(NO_ROOM)
-    volumes = {row["NAME"]: row for row in rows if "ROBUSTNESS" in row}
-    replicas = [(row["NAME"].rpartition("-r-")[0], row) for row in rows if "DISK" in row]
+def resources_of_rows(notes: Notes, rows: Sequence[Row], stated: Container[str]) -> Iterator[Raw]:
+    """Yield the resources that the rows of tables tell, beside nodes that are stated elsewhere."""
+    volumes = {row["NAME"]: row for row in _whole(notes, rows, "ROBUSTNESS", ("STATE",))}
+    whole = _whole(notes, rows, "DISK", ("STATE", "NODE"))
+    replicas = [(row["NAME"].rpartition("-r-")[0], row) for row in whole]
     sizes = {name: volumes.get(name, {}).get("SIZE", "") or "1" for name, _ in replicas}
-    room = sum(int(sizes[name]) for name, _ in replicas if sizes[name].isdecimal())
+    room = sum(int(sizes[name]) for name, _ in replicas if re.match(DIGITS, sizes[name]))
     known = {row["NAME"]: row for row in rows if "ALLOWSCHEDULING" in row}
-    yield from nodes_of({(row["NODE"], row["DISK"]) for _, row in replicas}, room, known)
+    places = {(row["NODE"], row["DISK"]) for _, row in replicas if row["NODE"] not in stated}
+    yield from nodes_of(places, room, known)
+    if alone := [name for name in volumes if name not in sizes]:
+        notes.add(NO_REPLICAS, *alone)
     every = Counter(name for name, _ in replicas)
     running = Counter(name for name, row in replicas if row["STATE"] == "running")
     for name, count in every.items():
         row = volumes.get(name, {"STATE": "attached" if running[name] else "detached"})
         healthy = row.get("ROBUSTNESS") == "healthy"
-        state: Raw = {"actualSize": int(sizes[name])} if sizes[name].isdecimal() else {}
+        state: Raw = {"actualSize": int(sizes[name])} if re.match(DIGITS, sizes[name]) else {}
         state |= {"state": row["STATE"], "robustness": row.get("ROBUSTNESS", "")}
         state["currentNodeID"] = row.get("NODE", "") if row["STATE"] == "attached" else ""
         spec = {"size": sizes[name], "numberOfReplicas": running[name] if healthy else count}
@@ -118,6 +158,16 @@ def resources_of_rows(notes: Notes, rows: Sequence[Row]) -> Iterator[Raw]:
         spec = {"volumeName": name, "nodeID": row["NODE"], "diskID": row["DISK"]}
         spec |= {"healthyAt": BUILT, "failedAt": BUILT if stopped else ""}
         yield _resource("Replica", {"name": row["NAME"]}, {"currentState": row["STATE"]}, spec)
+
+
+def _whole(notes: Notes, rows: Iterable[Row], own: str, needed: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a kind, which one column identifies, that have the other columns."""
+    for row in rows:
+        lacking = [title for title in needed if title not in row]
+        if own in row and lacking:
+            notes.add(NO_COLUMNS, f"{', '.join(lacking)} ({row['NAME']})")
+        elif own in row:
+            yield row
 
 
 def nodes_of(

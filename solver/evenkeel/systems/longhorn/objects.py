@@ -9,7 +9,7 @@ longhorn-manager, ``k8s/pkg/apis/longhorn/v1beta2``: ``volume.go``, ``replica.go
 # ruff: noqa: N815 - fields are called as Longhorn calls them
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -21,7 +21,10 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
 from evenkeel.systems.kubectl_tables import rows_of
 from evenkeel.systems.longhorn.answers import (
+    DIGITS,
+    LEFT_OUT,
     NO_NODES,
+    NO_PATCHES,
     TABLE,
     is_answer,
     is_table,
@@ -35,8 +38,7 @@ from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
 """Bytes, or a number of something."""
 
-Digits = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
-"""Bytes as a text."""
+Digits = Annotated[str, Meta(pattern=DIGITS)]
 
 Name = Annotated[str, Meta(min_length=1)]
 Switch = Literal["ignored", "enabled", "disabled", ""]
@@ -232,6 +234,12 @@ Raw = dict[str, Any]
 LIST: Raw = {"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}
 """A list without resources, as kubectl prints it."""
 
+TWICE = (
+    "given more than once: {}: resources count before answers, answers before tables, and of "
+    "either the first"
+)
+BESIDE = "tables beside resources or answers, which count alone"
+
 Shape = TypeVar("Shape")
 
 
@@ -298,6 +306,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     objects, pages = Objects(), Pages()
     first: dict[tuple[str, str], str] = {}
     rows: list[dict[str, str]] = []
+    answers: list[tuple[str, Raw]] = []
     for document in last_answers(objects.notes, documents):
         if is_table(document, HEAD):
             rows += rows_of(objects.notes, document.text(faults), NEVER, ())
@@ -309,10 +318,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
         if top is None:
             continue
         if is_answer(document, HEAD):
-            objects.is_partial = True
-            for raw in resources_of(objects.notes, top):
-                objects.items.append(raw)
-                _take(faults, objects, first, document.name, raw)
+            answers += resources_of(faults, document.name, top)
             continue
         kind = _text(top, "kind")
         listed = kind.endswith("List")
@@ -325,29 +331,46 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             # a list of one kind need not name it in each
             one = kind.removesuffix("List") if listed else ""
             typed = {"apiVersion": top.get("apiVersion"), "kind": one} if one else {}
-            try:
-                _take(faults, objects, first, path, typed | raw)
-            except RecursionError:
-                faults.add(path, one, "is nested too deeply")
+            _take(faults, objects, first, path, typed | raw)
+    of_answers = dict.fromkeys(SHAPES, NO_PATCHES)
+    _take_less(faults, objects, first, of_answers, answers)
+    name = documents[0].name
     if rows and objects.replicas:
-        objects.notes.add("tables beside resources or answers, which count alone")
-        rows = []
-    found = [*resources_of_rows(objects.notes, rows)] if rows else []
+        objects.notes.add(BESIDE)
+    elif rows:
+        stated = {one.value.metadata.name for one in objects.nodes}
+        found = resources_of_rows(objects.notes, rows, stated)
+        _take_less(faults, objects, first, LEFT_OUT, ((name, raw) for raw in found))
+        if not objects.replicas:
+            named = [document.name for document in documents]
+            faults.add("source", named, f"lists no replica: needs what is printed by {PRINT}")
     if objects.is_partial and objects.replicas and not objects.nodes:
         objects.notes.add(NO_NODES)
         specs = [one.value.spec for one in objects.replicas]
         room = sum(int(one.volumeSize) for one in specs)
-        found += nodes_of({(one.nodeID, one.diskID) for one in specs}, room, {})
-    for raw in found:
-        objects.items.append(raw)
-        _take(faults, objects, first, documents[0].name, raw)
-    if rows:
-        objects.is_partial = True
-        if not objects.replicas:
-            named = [document.name for document in documents]
-            faults.add("source", named, f"lists no replica: needs what is printed by {PRINT}")
+        made = nodes_of({(one.nodeID, one.diskID) for one in specs}, room, {})
+        _take_less(faults, objects, first, of_answers, ((name, raw) for raw in made))
     pages.note(objects.notes)
     return objects
+
+
+def _take_less(
+    faults: FaultList,
+    objects: Objects,
+    first: dict[tuple[str, str], str],
+    lacking: Mapping[str, str],
+    found: Iterable[tuple[str, Raw]],
+) -> None:
+    """Take resources of answers or tables unless they are there, noting what their kind lacks."""
+    for path, raw in found:
+        kind, name = raw["kind"], _name_of(raw)
+        if (kind, name) in first:
+            objects.notes.add(TWICE, f"{kind} {name}")
+            continue
+        objects.is_partial = True
+        objects.notes.add(lacking[kind])
+        objects.items.append(raw)
+        _take(faults, objects, first, path, raw)
 
 
 def _resources(
@@ -381,17 +404,14 @@ def _take(
         message = f"is none of {', '.join(API_VERSIONS)}"
         faults.add(inside(path, "apiVersion"), quoted(version), message)
         return
-    shape = SHAPES[kind]
     try:
-        value = msgspec.convert(raw, shape)
-    except msgspec.ValidationError:
-        present = _without_nulls(raw)
-        try:
-            value = msgspec.convert(present, shape)
-        except msgspec.ValidationError:
-            objects.misfits.add((kind, _name_of(raw)))
-            note_misfits(faults, path if ": " in path else f"{path}: ", present, shape)
-            return
+        value = _fitted(faults, path, raw, SHAPES[kind])
+    except RecursionError:
+        faults.add(path, kind, "is nested too deeply")
+        return
+    if value is None:
+        objects.misfits.add((kind, _name_of(raw)))
+        return
     found: Found[Any] = Found(path, len(objects.items) - 1, raw, value)
     name = found.value.metadata.name
     before = first.setdefault((kind, name), path)
@@ -405,6 +425,19 @@ def _take(
         "Setting": objects.settings,
     }
     by_kind[kind].append(found)
+
+
+def _fitted(faults: FaultList, path: str, raw: Raw, shape: type[Shape]) -> Shape | None:
+    """Return a resource as its kind has it; None after noting what does not fit."""
+    try:
+        return msgspec.convert(raw, shape)
+    except msgspec.ValidationError:
+        present = _without_nulls(raw)
+    try:
+        return msgspec.convert(present, shape)
+    except msgspec.ValidationError:
+        note_misfits(faults, path if ": " in path else f"{path}: ", present, shape)
+        return None
 
 
 def _name_of(raw: Raw) -> str:

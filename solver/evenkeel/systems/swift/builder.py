@@ -1,35 +1,70 @@
 """Read the builder of a ring: a pickle, of which nothing is loaded and nothing is called."""
 
 import pickletools
-from typing import Any
+from typing import Annotated, Any
 
-MARK = object()
+import msgspec
+from msgspec import Meta
+
+from evenkeel.systems.json_text import Int64
+
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 SIZES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 NUMBERS = "array array"
 """What makes an array, whose numbers alone are taken."""
 
+Place = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
-def contents(data: bytes) -> dict[str, Any]:
+
+class Builder(msgspec.Struct):
+    """What a builder holds; removed devices are None."""
+
+    part_power: Annotated[int, Meta(ge=1, le=32)]
+    devs: list[dict[str, Any] | None]
+    version: Int64
+    rows: Annotated[list[list[Place]], Meta(max_length=999)] | None = msgspec.field(
+        name="_replica2part2dev"
+    )
+    none_dev_id: Place = 65535
+    overload: Annotated[float, Meta(ge=0.0, le=1e12)] | None = None
+
+    def devices(self) -> list[dict[str, Any] | None]:
+        """Return the devices as a ring has them: flat, and without numbers of parts."""
+        return [
+            one and {key: one[key] for key in one if _is_kept(key, one[key])} for one in self.devs
+        ]
+
+
+def _is_kept(key: str, value: object) -> bool:
+    is_flat = value is None or isinstance(value, str | int | float)
+    return is_flat and key not in ("parts", "parts_wanted")
+
+
+def contents(data: bytes) -> Builder:
     """Return what a builder holds; raise ValueError for any other pickle."""
     stack: list[Any] = []
+    marks: list[int] = []
     memo: dict[int, Any] = {}
     try:
         for operation, value, _ in pickletools.genops(data):
-            _carry_out(operation.name, value, stack, memo)
+            _carry_out(operation.name, value, stack, marks, memo)
         (found,) = stack
-        return {**found}
+        return msgspec.convert(found, Builder)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
     except (IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"is no builder: {error}") from None
 
 
-def _carry_out(name: str, value: Any, stack: list[Any], memo: dict[int, Any]) -> None:
+def _carry_out(
+    name: str, value: Any, stack: list[Any], marks: list[int], memo: dict[int, Any]
+) -> None:
     """Carry out an operation on the stack."""
     if name in CONSTANTS or name.startswith("EMPTY_"):
         new: Any = {"EMPTY_DICT": {}, "EMPTY_LIST": []}.get(name)
         stack.append(CONSTANTS.get(name) if new is None else new)
     elif name == "MARK":
-        stack.append(MARK)
+        marks.append(len(stack))
     elif name.endswith("PUT"):
         memo[value] = stack[-1]
     elif name.endswith("GET"):
@@ -37,20 +72,23 @@ def _carry_out(name: str, value: Any, stack: list[Any], memo: dict[int, Any]) ->
     elif name in SIZES:
         stack[-SIZES[name] :] = [tuple(stack[-SIZES[name] :])]
     elif name in ("TUPLE", "APPENDS", "SETITEMS"):
-        at = len(stack) - 1 - stack[::-1].index(MARK)
-        given = stack[at + 1 :]
+        at = marks.pop()
+        given = stack[at:]
         del stack[at:]
         if name == "TUPLE":
             stack.append(tuple(given))
         elif name == "APPENDS":
             stack[-1].extend(given)
         else:
-            stack[-1].update(zip(given[::2], given[1::2], strict=True))
+            pairs = zip(given[::2], given[1::2], strict=True)
+            # tuples, which nothing read here has as keys, take exponential time where they nest
+            stack[-1].update((key, one) for key, one in pairs if isinstance(key, str | int))
     elif name == "APPEND":
         stack[-2].append(stack.pop())
     elif name == "SETITEM":
         value, key = stack.pop(), stack.pop()
-        stack[-1][key] = value
+        if isinstance(key, str | int):
+            stack[-1][key] = value
     elif name == "REDUCE":
         given = stack.pop()
         stack[-1] = given[1] if stack[-1] == NUMBERS else None

@@ -162,30 +162,26 @@ def _of_builder(faults: FaultList, document: Document) -> Ring | None:
     """Take a builder apart: the ring that it would write."""
     try:
         held = contents(document.data)
-        rows = [np.array([*row], np.int64) for row in held["_replica2part2dev"] or ()]
-        power = int(held["part_power"])
-        if not 0 < power <= HASH_BITS:
-            raise ValueError(f"has a part_power of {power}")
-        head = {"devs": held["devs"], "part_shift": HASH_BITS - power, "byteorder": "little"}
-        head |= {"replica_count": float(len(rows)), "version": held["version"]}
-        for one in filter(None, head["devs"]):
-            for own in ("parts", "parts_wanted"):  # a ring does not have them
-                one.pop(own, None)
+        rows = [np.array(row, np.int64) for row in held.rows or ()]
+        head = {
+            "devs": held.devices(), "part_shift": HASH_BITS - held.part_power,
+            "byteorder": "little", "replica_count": float(len(rows)), "version": held.version,
+        }  # fmt: skip
         text = msgspec.json.encode(head)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         faults.add(document.name, document.data[:8], f"is a builder that is not read: {error}")
         return None
     read = decode_json(faults, Document(document.name, text), Head)
     if read is None:
         return None
     device = np.concatenate([*rows, np.zeros(0, np.int64)])
-    parts = 1 << power
+    parts = 1 << held.part_power
     if not len(device) or any(len(row) != parts for row in rows[:-1]) or len(rows[-1]) > parts:
         message = "is a builder without a ring: rebalance it once, or read the ring that it wrote"
         faults.add(document.name, len(device), message)
         return None
-    device[device >= held.get("none_dev_id", NO_DEVICE)] = NONE
-    return Ring(text.decode(), read, device, parts, overload=float(held.get("overload") or 0.0))
+    device[device >= held.none_dev_id] = NONE
+    return Ring(text.decode(), read, device, parts, overload=held.overload or 0.0)
 
 
 def _of_sections(faults: FaultList, document: Document) -> Ring | None:
