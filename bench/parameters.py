@@ -108,8 +108,10 @@ def changed(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Give a frozen object, or a module, another value for a while."""
     before = getattr(owner, name)
     object.__setattr__(owner, name, value)
-    yield
-    object.__setattr__(owner, name, before)
+    try:
+        yield
+    finally:
+        object.__setattr__(owner, name, before)
 
 
 def tried(owner: Any, name: str, called: str) -> Any:

@@ -443,7 +443,7 @@ class TestFactors:
         assert case.run("plan", *TEXTS, *words, "-o", "move").code == 0
         page = (case.folder / "move" / "README.md").read_text()
         assert "1 node to be emptied (drained, excluded or decommissioned): Ulysses" in page
-        assert "5 partitions of tweets: 3 replicas instead of 2" in page
+        assert "5 partitions of tweets: 1 of 3 replicas is missing, and is added" in page
 
 
 def test_a_plan_that_does_nothing_has_no_folder(public):

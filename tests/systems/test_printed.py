@@ -1,10 +1,12 @@
 """Texts for people, in which nothing may be dropped, mixed up or invented in silence."""
 
 import json
+import time
 
 import pytest
 
 import evenkeel as ek
+from evenkeel.systems import printed
 
 MEMBERS = "[rabbit@a, rabbit@b]"
 REST = [
@@ -173,3 +175,10 @@ def test_what_does_not_fit_is_refused(name):
     system, texts, says = REFUSED[name]
     with pytest.raises(ek.InvalidInput, match=says):
         ek.read([text.encode() for text in texts], format=system)
+
+
+@pytest.mark.parametrize("line", [" " * 10**6, "--- | " * 10**5 + "x"])
+def test_a_long_line_takes_time_in_proportion(line):
+    began = time.process_time()
+    assert not printed.DRAWN.fullmatch(line)
+    assert time.process_time() - began < 2.0

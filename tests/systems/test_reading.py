@@ -306,3 +306,40 @@ def test_a_list_of_which_pages_are_missing_is_noted(of, pages):
     assert [
         one for one in registry.system_of(part).left_out(part) if one.startswith(f"2 of 3 {of}")
     ]
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        "1 a\n2 b\n",
+        "a,1\nb,2\n",
+        "a\tb\n",
+        "a: z1\n",
+        "node rack\nn1 a\n",
+        "a b\nc d\n",
+        "`a` `b`\n",
+    ],
+)
+def test_lines_outside_of_fences_that_may_be_data_stay(outside):
+    page = f"{outside}\n```\nTopic\n```\n".encode()
+    assert Document.load(page).data == f"{outside}\n\nTopic\n\n".encode()
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        "# Racks\n",
+        "**Racks**\n",
+        "Problem: 3 partitions are on one\n",
+        "2. **We print the state**\n",
+        "<details>\n",
+        "What follows, as printed,\nis of 3 racks:\n",
+    ],
+)
+def test_prose_outside_of_fences_goes(outside):
+    page = f"{outside}\n```\na: b\n```\n".encode()
+    assert Document.load(page).data.split() == [b"a:", b"b"]
+
+
+def test_marks_of_code_in_a_cell_are_no_fence():
+    assert Document.load(b"partition,node\n0,a```b\n1,c\n").data.count(b",") == 3

@@ -315,7 +315,7 @@ class Parser(argparse.ArgumentParser):
             "--add-nodes", metavar="N|NAMES|FILE",
             help="more nodes, empty and up: a number of nodes, or names such as b7,b8, like those "
             "there are, where domains have fewest; or those of a table, as nodes.csv of the format "
-            "tables, with the capacities of all where it tells none and these are alike",
+            "tables; nodes without capacities there have those of all others, if these are alike",
         )  # fmt: skip
         group.add_argument(
             "--soft", action="append", metavar="TIER",

@@ -13,7 +13,7 @@ import textwrap
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -246,8 +246,18 @@ MOST_WRAPPED = 2**20
 FENCE, QUOTED = re.compile(rb"[ \t]*```[ \t]*[\w+-]*[ \t\r]*"), re.compile(rb"`[^`]*`")
 """A line that begins or ends code in Markdown, and code on a line of prose."""
 
-PROSE = re.compile(rb"<[^<>]*>.*|[ ]*(?:[^\s|{}\[\]=;/@$_]++[ ]?)*+\r?")
-"""A line between code that no system prints: words, and no sign that tables and commands have."""
+ASIDE = re.compile(rb"[ ]*(?:<[^<>]*>.*|(?:#|\*\*)[^|{}\[\]=;/@$_,\t]*)")
+"""A line of markup, or a heading."""
+
+PROSE = re.compile(
+    rb"(?=\D|\d+\. )(?=\S+ \S+ \S|.*[.:!?]\Z)"
+    rb"(?:(?:[^\s|{}\[\]=;/@$_,:]++[,:]?+|:)(?:[ ]|\Z))*+"
+)
+"""A line of a sentence: words, and no sign that tables and commands have."""
+
+WORD = re.compile(rb"(?<!\S)[A-Za-z'*\x80-\xff]{2,}+[,:.]?(?!\S)|\A(?:[-*]|\d+\.)(?= )")
+FEW = 4
+"""A word, or the mark of an item, and how many of them make a sentence without its end."""
 
 BEFORE = 4096
 """Bytes in which the first value of JSON is looked for, behind lines that are none."""
@@ -286,19 +296,34 @@ def _as_utf8(data: bytes) -> bytes:
 def _out_of_fences(data: bytes) -> bytes:
     """Return a page of Markdown without its fences, and without what is prose between these.
 
-    All between them stays where any line may be data, as where a page has lost a fence.
+    All between them stays where any paragraph may be data, as where a page has lost a fence.
     """
     lines = data.split(b"\n")
     fences = [i for i, line in enumerate(lines) if FENCE.fullmatch(line)]
-    inside = {i for a, b in zip(fences[::2], fences[1::2], strict=False) for i in range(a, b)}
-    if len(fences) % 2 or not all(
-        PROSE.fullmatch(QUOTED.sub(b"", lines[i]))
-        for i in {*range(len(lines))} - inside - {*fences}
-    ):
+    if not fences:
+        return data
+    inside = {i for a, b in zip(fences[::2], fences[1::2], strict=False) for i in range(a, b + 1)}
+    between = (b"" if i in inside else line.strip() for i, line in enumerate(lines))
+    if len(fences) % 2 or not _is_prose(between):
         inside = {*range(len(lines))}
     return b"\n".join(
         line if i in inside and not FENCE.fullmatch(line) else b"" for i, line in enumerate(lines)
     )
+
+
+def _is_prose(lines: Iterable[bytes]) -> bool:
+    """Return whether all paragraphs are of words, and end as sentences do."""
+    last = b""
+    for line in (b"" if ASIDE.fullmatch(one) else QUOTED.sub(b"code", one) for one in lines):
+        if not (PROSE.fullmatch(line) if line else _ends(last)):
+            return False
+        last = line
+    return _ends(last)
+
+
+def _ends(line: bytes) -> bool:
+    """Return whether a paragraph of words may end with a line."""
+    return line[-1:] in b".:!?" or len(WORD.findall(line)) >= FEW
 
 
 def _before(data: bytes) -> bytes:

@@ -17,7 +17,7 @@ HEAD = 65536
 DELIMITERS = "\t;,"
 """Tried in this order on the header line."""
 
-DRAWN = re.compile(r"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
+DRAWN = re.compile(r"\s*+[|+]?(?:\s*+:?-++:?\s*+[|+])*\s*+:?-++:?\s*+[|+]?\s*+")
 """A line of a table that is drawn."""
 
 STATEMENT = re.compile(

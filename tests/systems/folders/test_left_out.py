@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.cli import main
 from tests.support.systems.bench import System
 from tests.support.systems.worlds import WORLDS
 from tests.systems.folders.test_kafka_folder import TOOLS
@@ -105,3 +106,14 @@ def test_where_all_that_was_done_is_mending_there_is_nothing_to_take_back(tmp_pa
     assert done.returncode == 1
     assert "nothing to run: what was short of replicas before" in done.stderr
     assert "There is no way back: what was short of replicas" in (folder / "README.md").read_text()
+
+
+def test_a_replica_that_is_missing_is_a_reason(tmp_path):
+    shards = tmp_path / "shards.txt"
+    shards.write_text(
+        "logs 0 p STARTED 120 1gb 10.1.0.11 n1\nlogs 0 r UNASSIGNED\n"
+        "logs 1 p STARTED 120 1gb 10.1.0.12 n2\nlogs 1 r STARTED 120 1gb 10.1.0.11 n1\n"
+    )
+    assert main(["plan", str(shards), "-o", str(tmp_path / "move")]) == 0
+    page = (tmp_path / "move" / "README.md").read_text()
+    assert "- 1 partition of logs: 1 of 2 replicas is missing, and is added\n" in page

@@ -1,9 +1,9 @@
 """Find sets of nodes that have to hold more than an even division leaves them.
 
 What rules force into a set is what they leave no place for outside. Nodes that rules, domains and
-capacities do not tell apart are of one kind, and looked at is every set of whole kinds, where these
-are few: if any set has to hold more than it is left, such a one does, as what is forced into sets
-is supermodular. The fullest that lacks room is forced, and all is divided again.
+capacities treat alike are of one kind. Where kinds are few, all sets of whole kinds are examined:
+if any set has to hold more than it is left, such a one does, as what is forced into sets is
+supermodular. The fullest that lacks room is forced, and all is divided again.
 
 Source: S. Fujishige, Submodular Functions and Optimization, 2005, section 7.2; of cuts in flows,
 L. Ford, D. Fulkerson, 1956.
@@ -87,7 +87,7 @@ def confines(scope: Scope) -> bool:
 def sets_of_places(
     placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
 ) -> tuple[Flags, Reals]:
-    """Return sets of nodes that rules tell apart, and the load forced into each, (S, D)."""
+    """Return sets of nodes that rules treat alike, and the load forced into each, (S, D)."""
     topology, classes = placed.cluster.topology, Classes.of(placed, scope)
     asked, least = asked_on(placed, scope, classes, usable)
     tiers = sorted({topology.tier_index(one.tier) for one in scope.bindings

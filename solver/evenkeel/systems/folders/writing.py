@@ -456,7 +456,12 @@ def _reasons(plan: Plan) -> str:
     counts = np.unique(rows, axis=0, return_counts=True)
     for (group, has, wants), count in zip(counts[0].tolist(), counts[1].tolist(), strict=True):
         of = f"{counted(count, 'partition')} of {shown(partitions.group_names[group])}"
-        lines.append(f"- {of}: {counted(wants, 'replica')} instead of {has}")
+        if wants > has:
+            are = "is" if wants - has == 1 else "are"
+            missing = f"{wants - has:,} of {counted(wants, 'replica')}"
+            lines.append(f"- {of}: {missing} {are} missing, and {are} added")
+        else:
+            lines.append(f"- {of}: {counted(wants, 'replica')} instead of {has:,}")
     if len(lines) > MOST_REASONS:
         lines = [*lines[:MOST_REASONS], f"- and {len(lines) - MOST_REASONS:,} more"]
     return "\n".join([*lines, "", ""]) if lines else ""

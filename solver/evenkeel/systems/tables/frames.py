@@ -22,6 +22,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
+from evenkeel.systems.tables.lists import lists_in
 from evenkeel.systems.tables.other_headings import in_our_words, titles_in
 from evenkeel.systems.tables.reading import (
     NODE,
@@ -30,7 +31,6 @@ from evenkeel.systems.tables.reading import (
     Rules,
     cluster_of,
     is_ours,
-    lists_in,
     name_column,
     with_headings,
 )

@@ -1,8 +1,10 @@
 """Read tables of replicas under the headings of the systems that print them."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from evenkeel.systems.csv_text import Table
+from evenkeel.systems.tables.lists import row_by_replica
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "keyspace", "collection", "database"),
@@ -16,15 +18,18 @@ WORDS = {
 """What columns of replicas are called, in lower case, ours first."""
 
 FLAGGED = {"leader": ("is_leader", "leader"), "learner": ("is_learner",)}
-"""Columns that are true where a replica has a role."""
+"""Columns that are true where a replica has a role, or that name the node which has it."""
 
 PORT = "nodeport"
-TRUE = ("1", "true", "t", "yes")
+TRUE, FALSE = ("true", "t", "yes", "y", "1", "x"), ("false", "f", "no", "n", "0", "")
+NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
+"""Cells that databases and scripts write where they have no value."""
+
 KEPT = ("size_", "load_", "leader_load_", "non_voter_load_")
 
 
 def titles_in(names: AbstractSet[str]) -> dict[str, str]:
-    """Return the columns by our names; none if those are missing that tell what is where.
+    """Return the columns by our names; none if a node or its partitions have no column.
 
     >>> titles_in({"region_id", "store_id", "is_leader"})
     {'partition': 'region_id', 'node': 'store_id'}
@@ -45,23 +50,32 @@ def in_our_words(table: Table) -> tuple[Table, list[str]]:
     found = titles_in(table.columns.keys())
     if "partition" in found:
         found.pop("index", None)
+    table = row_by_replica(table, (), found["node"])
     columns = {own: table.columns[one] for own, one in found.items()}
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
         columns["node"] = [f"{name}:{port}" for name, port in both]
-    flags = {
-        role: table.columns[one]
-        for role, names in FLAGGED.items()
-        for one in names
-        if one in table.columns and "role" not in columns
-    }
+    flags: dict[str, tuple[str, list[bool]]] = {}
+    for role, names in FLAGGED.items():
+        for one in names if "role" not in columns else ():
+            having = _having_role(table.columns.get(one, ()), columns["node"])
+            if having:
+                flags.setdefault(role, (one, having))
     if flags:
         columns["role"] = [
-            next((role for role, cells in flags.items() if cells[row].lower() in TRUE), "voter")
+            next((role for role, (_, having) in flags.items() if having[row]), "voter")
             for row in range(len(table))
         ]
     amounts = {one: cells for one, cells in table.columns.items() if one.startswith(KEPT)}
-    read = {*found.values(), *amounts, PORT, *(n for names in FLAGGED.values() for n in names)}
+    read = {*found.values(), *amounts, PORT, *(one for one, _ in flags.values())}
     titles = {own: table.titles.get(found.get(own, own), own) for own in (*columns, *amounts)}
     left = [title for one, title in table.titles.items() if one not in read]
     return Table(table.name, {**columns, **amounts}, table.lines, titles, notes=table.notes), left
+
+
+def _having_role(cells: Sequence[str], nodes: Sequence[str]) -> list[bool]:
+    """Return which replicas a column marks, or names by their nodes; none if it does neither."""
+    if {cell.lower() for cell in {*cells} - NULLS} <= {*TRUE, *FALSE}:
+        return [cell.lower() in TRUE for cell in cells]
+    named = [cell == node for cell, node in zip(cells, nodes, strict=True)]
+    return named if any(named) else []

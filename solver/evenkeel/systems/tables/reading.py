@@ -4,10 +4,9 @@ The titles of the columns travel in ``cluster.native`` where they are not the de
 tables are written with the titles that were read.
 """
 
-import contextlib
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -33,15 +32,15 @@ from evenkeel.systems.printed import HEAD
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows
-from evenkeel.systems.tables.other_headings import in_our_words, titles_in
+from evenkeel.systems.tables.lists import row_by_replica
+from evenkeel.systems.tables.other_headings import FALSE, NULLS, TRUE, in_our_words, titles_in
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 
 NODE = ("node", "id", "name")
 LISTED = {"node", "nodes"}
-SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
-"""Columns of replicas that name the node, or several, and how a cell of several looks."""
+"""Columns of replicas that name the node, or several."""
 
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
@@ -60,8 +59,6 @@ LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
 """What a column of loads starts with, by argument."""
 
 COUNTS = ("replicas", "voters", "min_active")
-NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
-"""Cells that databases and scripts write where they have no value."""
 OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
 LEADING = ("leader", "master", "primary")
 FOLLOWING = ("follower", "slave", "secondary", "standby", "replica")
@@ -73,7 +70,6 @@ ROLES = {
 """Roles as tables and other systems call them, in lower case."""
 
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
-TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
 UNGROUPED = "g0"
 """The group of partitions that name none."""
 
@@ -139,8 +135,6 @@ class Found:
     rules: tuple[str, Rules] | None = None
     unread: list[str] = field(default_factory=list)
     """Titles of columns of another system's table of replicas that are not read."""
-    renamed: bool = False
-    """Whether the headings of replicas are those of another system, which lists no nodes."""
     without_nodes: bool = False
     """Whether there is no table of nodes: those that replicas are on count."""
     nulls: dict[str, int] = field(default_factory=dict)
@@ -186,7 +180,6 @@ def tables_in(documents: Sequence[Document]) -> Found:
             table = _named_once(read_table(found.faults, document))
             if not is_ours(table.columns):
                 table, found.unread = in_our_words(table)
-                found.renamed = True
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
         elif kind == "disks":
             table = read_table(found.faults, document)
@@ -198,7 +191,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
             found.faults.add(document.name, document.data[:40], message)
     faults = found.faults
     if len(found.replicas) == 1 and not found.nodes and not faults:
-        rows = found.replicas[0] if found.renamed else _row_by_replica(found.replicas[0], ())
+        rows = row_by_replica(found.replicas[0], ())
         held = [*filter(None, dict.fromkeys(rows.columns["node"]))]
         found.without_nodes = bool(held)
         if held:
@@ -213,8 +206,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
         faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
-    if not found.renamed:
-        found.replicas = [_row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
+    found.replicas = [row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
     return found
 
 
@@ -225,31 +217,6 @@ def _named_once(table: Table) -> Table:
     columns = {"node" if name == "nodes" else name: cells for name, cells in table.columns.items()}
     titles = {"node" if name == "nodes" else name: one for name, one in table.titles.items()}
     return replace(table, columns=columns, titles=titles)
-
-
-def _row_by_replica(table: Table, nodes: Collection[str]) -> Table:
-    """Return a table with a row for each node of a cell that lists several, the first leading."""
-    cells = table.columns["node"]
-    several = lists_in(cells, nodes)
-    if not several:
-        return table
-    listed = [several.get(cell, [cell]) for cell in cells]
-    rows = [row for row, own in enumerate(listed) for _ in own]
-    columns = {title: [column[row] for row in rows] for title, column in table.columns.items()}
-    columns["node"] = [name for own in listed for name in own]
-    return replace(table, columns=columns, lines=[table.lines[row] for row in rows])
-
-
-def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str]]:
-    """Return the nodes of each cell that lists several."""
-    return {cell: _listed(cell) or [""] for cell in {*cells} - {*nodes} if SEVERAL.search(cell)}
-
-
-def _listed(cell: str) -> list[str]:
-    with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
-        return [one.strip() for one in msgspec.json.decode(cell, type=list[str]) if one.strip()]
-    parts = re.split("[,;]", cell.strip("[]{}()"))
-    return [*filter(None, (part.strip(" '\"") for part in parts))]
 
 
 def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:

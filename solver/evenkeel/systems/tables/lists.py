@@ -1,0 +1,45 @@
+"""Read cells that list several nodes."""
+
+import contextlib
+import re
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from evenkeel.systems.csv_text import Table
+
+SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
+"""How a cell of several nodes looks."""
+
+SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
+"""The name of a server of HBase: its host, its port and when it started."""
+
+
+def row_by_replica(table: Table, nodes: Collection[str], column: str = "node") -> Table:
+    """Return a table with a row for each node of a cell that lists several, the first leading."""
+    cells = table.columns[column]
+    several = lists_in(cells, nodes)
+    if not several:
+        return table
+    listed = [several.get(cell, [cell]) for cell in cells]
+    rows = [row for row, own in enumerate(listed) for _ in own]
+    columns = {title: [column[row] for row in rows] for title, column in table.columns.items()}
+    columns[column] = [name for own in listed for name in own]
+    lines = [table.lines[row] for row in rows]
+    return Table(table.name, columns, lines, table.titles, table.delimiter, table.notes)
+
+
+def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str]]:
+    """Return the nodes of each cell that lists several."""
+    return {
+        cell: _listed(cell) or [""]
+        for cell in {*cells} - {*nodes}
+        if SEVERAL.search(cell) and not SERVER.fullmatch(cell)
+    }
+
+
+def _listed(cell: str) -> list[str]:
+    with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
+        return [one.strip() for one in msgspec.json.decode(cell, type=list[str]) if one.strip()]
+    parts = re.split("[,;]", cell.strip("[]{}()"))
+    return [*filter(None, (part.strip(" '\"") for part in parts))]
