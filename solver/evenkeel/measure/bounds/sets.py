@@ -87,7 +87,7 @@ def confines(scope: Scope) -> bool:
 def sets_of_places(
     placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
 ) -> tuple[Flags, Reals]:
-    """Return sets of nodes that rules treat alike, and the load forced into each, (S, D)."""
+    """Return sets of whole kinds of nodes, and the load forced into each, (S, D)."""
     topology, classes = placed.cluster.topology, Classes.of(placed, scope)
     asked, least = asked_on(placed, scope, classes, usable)
     tiers = sorted({topology.tier_index(one.tier) for one in scope.bindings
