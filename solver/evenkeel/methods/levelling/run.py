@@ -598,7 +598,7 @@ def place_past_soft_rules(run: SearchRun) -> None:
     yielded = False
     for weight in soft_weights(run):
         waiting = run.waiting
-        if run.stop is not None or not waiting.any():
+        if not waiting.any():
             break
         ignore_soft_rules(run, weight)
         yielded = True
