@@ -36,8 +36,9 @@ LARGE = [(25_000, 500, 10, 0.7, 0.04, None), (25_000, 500, 10, 0.7, 0.01, 0.1),
 """Partitions, nodes, zones, fullness, level, and that of leaders."""
 
 ENDLESS = (
-    "walk_steps", "first_steps", "many_replicas", "pair_looks", "chunk", "pair_stretch",
-    "MOST_STEPS", "BRIEF_PATIENCE", "BRIEF_STEPS_PER_PLACE", "IN_VAIN", "PAIRS",
+    "walk_steps", "first_steps", "fruitless_reliefs", "many_replicas", "pair_looks", "chunk",
+    "pair_stretch", "few_overfull", "MOST_STEPS", "BRIEF_PATIENCE", "BRIEF_STEPS_PER_PLACE",
+    "IN_VAIN", "PAIRS",
 )  # fmt: skip
 ONE = ("ceiling", "move_penalty_falls", "worth_moving", "LONGER", "REACHED", "PARTS", "RELIEVED")
 OFF = {**dict.fromkeys(ENDLESS, 1 << 40), **dict.fromkeys(ONE, 1), "falls": inf, "far_wait": inf,

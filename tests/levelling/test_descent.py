@@ -1,6 +1,7 @@
 """Levelling: few moves, no rule broken, counts in step, the same bits every time."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import State
 from evenkeel_kernels.core.state import lead, settle
 from evenkeel_kernels.levelling.descent import descend, relieve, send_home
+from evenkeel_kernels.levelling.descent import walks as proposed_walks
 from evenkeel_kernels.levelling.leaders.moves import restore_leaders, spread_leaders
 from evenkeel_kernels.levelling.offload import Near, cover, is_fewest, shed_each
+from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.slices import at_once
@@ -290,6 +293,19 @@ def test_a_budget_of_moves_is_kept_and_repairs_do_not_count_against_it() -> None
         moved = state.node != problem.partitions.home
         assert moved[forced].all()
         assert (moved & ~forced).sum() <= budget
+
+
+def test_relief_that_relieves_nothing_is_not_tried_for_ever() -> None:
+    small = level_case(4, partitions=DEFAULT.few_replicas, nodes=24)
+    problem, state = small.arrays()
+    targets = new_targets(problem, no_leader_limit(small), 1.0)
+    reliefs = 0
+    early = replace(DEFAULT, reliefs_at_once=0)
+    for walk in proposed_walks(problem, state, targets, early):  # nobody takes them
+        if walk.looks > 0:
+            break
+        reliefs += walk.rounds
+    assert reliefs == DEFAULT.fruitless_reliefs < DEFAULT.reliefs
 
 
 def test_a_level_cluster_is_left_alone() -> None:

@@ -283,8 +283,8 @@ def walks(
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
     falling move penalty; and, where replicas are few, some that are all but free to go anywhere:
     few replicas are large beside the room that is left, so that what is level lies far apart. Where
-    they are not, and groups have limits on nodes, relief comes before any walk: among these, walks
-    seldom find a step.
+    they are not, and few nodes are overfull, relief comes before any walk: a move or two, and all
+    is level. So it does where groups have limits on nodes, among which walks seldom find a step.
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
@@ -295,9 +295,14 @@ def walks(
     length = walk_length(problem, parameters)
     least = 0.1 * unit
     first = min(length, parameters.first_steps)
-    if limits_groups_on_nodes(problem) and replicas > parameters.few_replicas:
-        for _ in range(parameters.group_reliefs):
+    at_once = parameters.reliefs_at_once if replicas > parameters.few_replicas else 0
+    if limits_groups_on_nodes(problem):
+        for _ in range(2 * at_once):
             yield Walk(0, unit, np.inf, 0, n_nodes, 1)
+    for _ in range(at_once):
+        if count_overfull(state, targets) <= n_nodes // parameters.few_overfull:
+            yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
+    fruitless = 0
     for _ in range(parameters.reliefs):
         before = penalty(state, targets)
         yield Walk(first // 8, unit, np.inf, 0, 0, 0)
@@ -307,7 +312,11 @@ def walks(
             yield Walk(first // 2, 3.0 * unit, np.inf, 2 * first, 0, 0)
             if penalty(state, targets) <= parameters.stuck * before:
                 break
+        before = penalty(state, targets)
         yield Walk(0, unit, np.inf, 0, n_nodes, 1)
+        fruitless = 0 if penalty(state, targets) < before else fruitless + 1
+        if replicas > parameters.few_replicas and fruitless == parameters.fruitless_reliefs:
+            break
     schedule = [
         Walk(length // 2, unit, np.inf, length, 0, 0),
         Walk(length // 2, least, np.inf, 2 * length, n_nodes // 2, 1),

@@ -27,8 +27,9 @@ class Parameters:
     *Relief*
 
     Where a short walk leaves more than the part ``stuck`` of the penalty, too few replicas have
-    moved: at most ``reliefs`` rounds of relief; ``group_reliefs`` before any walk where groups have
-    limits on nodes; ``many_reliefs`` late ones on large clusters.
+    moved: at most ``reliefs`` rounds of relief, until ``fruitless_reliefs`` in a row have relieved
+    nothing. At most one node in ``few_overfull`` too full is few:
+    ``reliefs_at_once`` rounds before any walk; ``many_reliefs`` late ones on large clusters.
 
     *Sizes*
 
@@ -67,7 +68,9 @@ class Parameters:
     brief_walk: int = 120
     stuck: float = 0.5
     reliefs: int = 12
-    group_reliefs: int = 8
+    fruitless_reliefs: int = 2
+    few_overfull: int = 32
+    reliefs_at_once: int = 4
     many_reliefs: int = 8
     few_replicas: int = 2_000
     many_replicas: int = 20_000
