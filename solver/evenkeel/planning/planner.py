@@ -452,11 +452,11 @@ def _blocked(schedule: Schedule) -> tuple[Blocked, ...]:
     cluster, actions, circle = schedule.cluster, schedule.actions, circles(schedule)
     serves = cluster.nodes.serves
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
-    held = schedule.transitions.partition[never(cluster, schedule.transitions)]
+    held = {*schedule.transitions.partition[never(cluster, schedule.transitions)].tolist()}
     found = []
     for i in np.flatnonzero(np.isin(actions.change, schedule.stuck)).tolist():
         change, target = int(actions.change[i]), int(actions.target[i])
-        lacks = TURN if np.isin(actions.partition[i], held) else _lack(schedule, change)
+        lacks = TURN if int(actions.partition[i]) in held else _lack(schedule, change)
         if target >= 0 and not serves[target]:
             lacks = _way_to(cluster, target)
         elif pinned[actions.replica[i]] and actions.source[i] not in (-1, target):
