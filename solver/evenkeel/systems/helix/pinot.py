@@ -75,7 +75,7 @@ def is_answer(document: Document) -> bool:
 
 
 def notes_on(document: Document) -> Iterator[str]:
-    """Yield what is to be noted on an answer that tells less than an ideal state does."""
+    """Yield what is to be noted on an answer that has less than an ideal state."""
     if LISTED.search(document.data):
         yield STATELESS
     if REBALANCE.match(document.data):

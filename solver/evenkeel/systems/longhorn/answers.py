@@ -81,7 +81,7 @@ def is_table(document: Document, size: int) -> bool:
 
 
 def resources_of(faults: FaultList, name: str, answer: Raw) -> Iterator[tuple[str, Raw]]:
-    """Yield the resources that an answer of the API tells, each with its place."""
+    """Yield the resources in an answer of the API, each with its place."""
     listed = answer.get("data")
     placed = (
         [(f"{name}: data[{i}]", one) for i, one in enumerate(listed)]
@@ -131,7 +131,7 @@ def _of_volume(faults: FaultList, path: str, one: Raw) -> Iterator[Raw]:
 
 
 def resources_of_rows(notes: Notes, rows: Sequence[Row], stated: Container[str]) -> Iterator[Raw]:
-    """Yield the resources that the rows of tables tell, beside nodes that are stated elsewhere."""
+    """Yield the resources in the rows of tables, from which ``stated`` nodes get no disks."""
     volumes = {row["NAME"]: row for row in _whole(notes, rows, "ROBUSTNESS", ("STATE",))}
     whole = _whole(notes, rows, "DISK", ("STATE", "NODE"))
     replicas = [(row["NAME"].rpartition("-r-")[0], row) for row in whole]
