@@ -159,6 +159,34 @@ def test_it_goes_on_after_it_was_ended_by_a_signal(world, planned, sent):
     assert world.seen() == ends(plan)
 
 
+@pytest.mark.parametrize("name", mostly_long(WORLDS, ["elasticsearch"]))
+def test_what_has_begun_as_a_signal_comes_ends_first(name, tmp_path, monkeypatch, capsys):
+    """The signal comes before the run holds the process that it has started."""
+    world = WORLDS[name](tmp_path)
+    folder = ek.write_plan_folder(world.plan(), world.system.folder / "move")
+    settings = held_settings(world)
+    begun = []
+
+    class Begun(subprocess.Popen):
+        def __init__(self, *words, **more):
+            assert all(one.returncode is not None for one in begun)
+            begun.append(self)
+            super().__init__(*words, **more)
+            if len(world.system.calls) == 1 and not sent:
+                sent.append(signal.SIGTERM)
+                signal.raise_signal(signal.SIGTERM)
+
+    sent = []
+    for key, value in world.system.environment(**world.environment).items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr(subprocess, "Popen", Begun)
+    assert main(["run", str(folder)]) == 128 + signal.SIGTERM
+    assert sent
+    assert all(one.returncode is not None for one in begun)
+    assert "goes on from here" in capsys.readouterr().err
+    assert held_settings(world) == settings
+
+
 def test_a_signal_that_is_ignored_does_not_end_it(tmp_path):
     world = WORLDS["cockroach"](tmp_path)
     plan = world.plan()

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 MOST_LISTED = 50
 """Differences that are listed one by one."""
 
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
-
 
 class Interrupted(BaseException):
     """A signal that ends a run."""
@@ -140,6 +138,8 @@ def _signals() -> Iterator[None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
+
+    from evenkeel.systems.folders.running import ENDING
 
     known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
     # as nohup has it, or a shell for what runs in the background

@@ -2,11 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Literal
 
 import msgspec
@@ -30,6 +33,9 @@ from evenkeel.systems.registry import find
 
 GRACE = 10.0
 """Seconds for which an interrupt lets a command end."""
+
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals that end a run."""
 
 MOST_LINES = 20
 """Lines of what a command printed last that are shown where it failed."""
@@ -340,20 +346,25 @@ class FolderRun:
         return self._checks[command.check](output).done
 
     def _called(self, words: Sequence[str]) -> bytes:
-        with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=self._environment,
-        ) as running:  # fmt: skip
-            try:
-                output, errors = running.communicate()
-            except BaseException:
-                # what has begun may end, so that nothing is left half done
+        running: subprocess.Popen[bytes] | None = None
+        try:
+            with _signals_wait():
+                running = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, env=self._environment,
+                )  # fmt: skip
+            output, errors = running.communicate()
+        except BaseException:
+            if running is None:
+                raise
+            # what has begun may end, so that nothing is left half done
+            with running:
                 try:
                     with suppress(subprocess.TimeoutExpired):
                         running.communicate(timeout=GRACE)
                 finally:
                     running.terminate()
-                raise
+            raise
         if running.returncode:
             name = " ".join(plain(one) for one in (Path(words[0]).name, *words[1:]))[:400]
             code = running.returncode
@@ -381,6 +392,26 @@ class FolderRun:
                     "evenkeel run FOLDER --release",
                 )  # fmt: skip
         held.keep(self._whole, self._folder, hold, was)
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Handle signals at the end only: one that raises would lose a process that has just begun."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    handlers = {number: now for number in known if callable(now := signal.getsignal(number))}
+    arrived: list[tuple[int, FrameType | None]] = []
+    for number in handlers:
+        signal.signal(number, lambda number, frame: arrived.append((number, frame)))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in arrived[:1]:
+            handlers[number](number, frame)
 
 
 def _program(name: str, environment: Mapping[str, str]) -> str:
