@@ -50,6 +50,7 @@ def _answer(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     numba.core.config.reload_config()
     sys.path[:0] = path
     status = 0
