@@ -164,6 +164,36 @@ def test_venice_waits_for_an_instance_that_is_down(public):
     assert held(written["store_v3"])["v1_1690"] == 4
 
 
+def test_servers_that_join_as_unknown_take_nothing(public):
+    answer, written = solved(public("helix/venice-joins-as-unknown"))
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 6)
+    assert sorted(held(written["user-profile_v7"]).values()) == [9, 9, 9, 9]
+    assert "venice-server-6.prod_1690 (UNKNOWN), live as they are" in answer.text
+
+
+def test_partitions_that_the_configuration_lists_stay(public):
+    case = public("helix/ambry-lists-in-the-configuration")
+    answer, written = solved(case)
+    assert (answer.json["moves"], answer.json["broken"]) == (9, {})
+    assert "preference lists in the configuration of 10001 (4 partitions)" in answer.text
+    listed = json.loads(case.path("dump/RESOURCE.json").read_text())[0]["listFields"]
+    lists = written["10001"]["listFields"]
+    assert {name: lists[name] for name in listed} == listed
+    cluster = ek.read(case.path("dump"))
+    waged = ek.solve(cluster, "helix_waged", goals=ek.Goals(level=None))
+    fixed = np.isin(cluster.partitions.names, [*listed])
+    assert (waged.placement.nodes[fixed] == cluster.placement.nodes[fixed]).all()
+
+
+def test_a_host_of_ambry_is_lost_beside_a_bootstrap(public):
+    case = public("helix/ambry-host-lost-beside-a-bootstrap")
+    answer, written = solved(case)
+    assert (answer.json["moves"], answer.json["broken"]) == (1, {})
+    before = json.loads(case.path("dump/IDEALSTATES.json").read_text())[1]["listFields"]
+    (gained,) = {*written["10001"]["listFields"]["6"]} - {*before["6"]}
+    assert gained in {f"host{i}_6667" for i in range(10, 14)}
+
+
 def test_answers_of_rest_on_one_resource(public):
     answer, written = solved(public("helix/rest-of-one-resource"), "--level", "none")
     assert (answer.json["moves"], answer.json["broken"]) == (2, {})

@@ -21,6 +21,7 @@ from evenkeel.systems.helix.records import NONE, Found, Records, gather, is_empt
 from evenkeel.systems.helix.resources import (
     ALL_RESOURCES,
     DISABLED,
+    LISTED,
     MODELS,
     MOST,
     PINNED,
@@ -265,6 +266,7 @@ def _placement(
     broken = state == number["ERROR"]
     for g, count in zip(*np.unique(group[owner[broken]], return_counts=True), strict=True):
         records.notes.add(BROKEN, f"{count} of {found[g].name}")
+    held |= _listed_in_configs(records, found, len(held)) & up[node]
     flags = broken * int(Flag.ERROR) + held * int(Flag.PINNED)
     if (top > 0).any() and (top == 0).any():
         # a cluster has leaders or has none: the first replica stands for one that is not there
@@ -286,6 +288,30 @@ def _placement(
         "group": group,
         "group_names": [one.name for one in found],
     }
+
+
+def _listed_in_configs(
+    records: Records, found: Sequence[Resource], count: int
+) -> NDArray[np.bool_]:
+    """Return which replicas are where a list of the configuration of their resource has them."""
+    own = {
+        one.name: records.resource.get(one.name, NONE).record.listFields
+        for one in found
+        if mode_of(one.found) == "full_auto"
+    }
+    for name in filter(own.get, own):
+        records.notes.add(LISTED, f"{name} ({len(own[name])} partitions)")
+    if not any(own.values()):
+        return np.zeros(count, np.bool_)
+    return np.fromiter(
+        (
+            node in own.get(one.name, {}).get(partition, ())
+            for one in found
+            for partition, row in one.rows.items()
+            for node in row.nodes
+        ),
+        np.bool_, count,
+    )  # fmt: skip
 
 
 def _numbers(number: Mapping[str, int], rows: Sequence[Sequence[str]]) -> NDArray[np.int64]:

@@ -167,6 +167,7 @@ DISABLED = "HELIX_DISABLED_PARTITION"
 ALL_RESOURCES = "ALL_RESOURCES"
 """Under this name an instance is disabled for the partitions of every resource."""
 
+OUT_OF_SERVICE = "an operation of {}, live as they are: they count as not alive, and take nothing"
 OTHER = "other"
 """An operation that is not known here."""
 
@@ -252,6 +253,8 @@ def states_of(
         unknown = bool(records.instance) and name not in records.instance
         may = {"alive": live, "gone": unknown} | STATES[done]
         alive = live and may["alive"]
+        if live and not alive and done in STATES:
+            records.notes.add(OUT_OF_SERVICE, f"{name} ({done})")
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []
         if _is_moment(disabled.get(name, "")):
             moments.append(int(disabled[name]) / 1000.0)
@@ -422,6 +425,10 @@ RECONFIGURED = (
 AUTOMATIC = (
     "FULL_AUTO of {}: it is written in SEMI_AUTO, in which Helix places it no more by itself, also "
     "where instances fail"
+)
+LISTED = (
+    "preference lists in the configuration of {}, by which Helix goes in FULL_AUTO: what is where "
+    "they say stays; take them out to have it moved"
 )
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
