@@ -106,6 +106,9 @@ REFUSED = {
         "hdfs.txt": "HDFS … two tables",
         "mongo.txt": "MongoDB … two tables",
     },
+    "tables/regions-of-show-table": {
+        "regions.txt": "tikv_region_peers", "drawn.txt": "peers but not their stores",
+    },
 }  # fmt: skip
 """What is said of files that are refused, by case and files; an ellipsis parts several texts."""
 
@@ -310,6 +313,13 @@ SOUND = {
         "hbase.txt": "2 nodes, 2 alive · 10 partitions · 10 replicas",
         "starrocks.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
         "solr.csv": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 2.0000",
+    },
+    "tables/segments-of-greenplum": {
+        "segments.txt": "rows of the coordinator … 3 nodes, 3 alive · 6 partitions",
+    },
+    "tables/tablets-of-scylla": {
+        "tablets.txt": "session, stage … 3 nodes, 3 alive · 16 partitions · 32 replicas",
+        "renamed.txt": "3 nodes, 3 alive · 16 partitions · 32 replicas",
     },
     "tables/printed-by-crash": {
         "regions.txt": "2 nodes, 2 alive · 2 partitions · 3 replicas … leaders 2.0000",

@@ -195,6 +195,12 @@ class TestFrom:
         cluster = ek.Cluster.from_frames(frame({"node": [1002, 1004]}), frame(columns))
         assert cluster.placement.nodes.tolist() == [[0, 1], [1, 0]]
 
+    def test_nodes_of_a_list_may_stand_beside_the_number_of_a_shard(self):
+        columns = {"partition": ["p", "q"], "nodes": [[("a", 0), ("b", 7)], [("b", 0)]]}
+        cluster = ek.Cluster.from_frames(pandas.DataFrame({"node": ["a", "b"]}),
+                                         pandas.DataFrame(columns))  # fmt: skip
+        assert cluster.placement.nodes.tolist() == [[0, 1], [1, -1]]
+
     def test_headings_of_other_systems_are_read(self, frame):
         peers = {"REGION_ID": [7, 7], "STORE_ID": [1, 4], "IS_LEADER": [0, 1], "STATUS": ["UP"] * 2}
         cluster = ek.Cluster.from_frames(frame({"node": [1, 4, 5]}), frame(peers))

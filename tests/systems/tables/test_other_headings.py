@@ -31,9 +31,33 @@ def test_a_leader_is_marked_or_named(text, leaders, unread):
 
 
 @pytest.mark.parametrize(
-    ("cell", "nodes"), [("1,2,3", ["1", "2", "3"]), ("{2;3}", ["2", "3"]), (HBASE, [HBASE])]
-)
+    ("cell", "nodes"), [("1,2,3", ["1", "2", "3"]), ("{2;3}", ["2", "3"]), (HBASE, [HBASE]),
+     ("[(a-1, 0), (b, 11)]", ["a-1", "b"]), ("(2,3)", ["2", "3"]),
+     ("[[a, 0], ['b', 1]]", ["a", "b"])],
+)  # fmt: skip
 def test_a_cell_may_list_several_nodes(cell, nodes):
     cluster = ek.read(f'region_id,server_name\n7,"{cell}"\n'.encode())
     assert [*cluster.nodes.names] == nodes
     assert cluster.placement.node.tolist() == [*range(len(nodes))]
+
+
+def test_columns_that_are_of_nodes_only_beside_others():
+    rows = 'keyspace_name,table_name,last_token,replicas\na,t,-5,"[(1, 0), (2, 3)]"\n'
+    two = ek.read([NODES, (rows + rows.split("\n")[1].replace("a,t", "b,t") + "\n").encode()])
+    assert [*two.partitions.names] == ["a.t--5", "b.t--5"]
+    assert two.placement.nodes.tolist() == [[0, 1], [0, 1]]
+    with pytest.raises(ek.InvalidInput, match="without the columns"):
+        ek.read(rows.replace("last_token", "shard").encode())
+    with pytest.raises(ek.InvalidInput, match="without the columns"):
+        ek.read([NODES, b"content,hostname\nhello,2\n"])
+
+
+def test_segments_of_greenplum_but_for_the_coordinator():
+    rows = b"content,hostname,role,preferred_role\n-1,9,p,p\n0,1,m,p\n0,2,p,m\n"
+    cluster = ek.read([NODES, rows])
+    assert [*cluster.nodes.names] == ["1", "2", "3"]
+    assert cluster.placement.leader.tolist() == [1]
+    assert cluster.native[reading.UNREAD] == [
+        "preferred_role",
+        "rows of the coordinator (content -1)",
+    ]

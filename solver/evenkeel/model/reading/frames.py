@@ -87,13 +87,19 @@ def texts_of(column: Any) -> list[str]:
 
 
 def lists_of(column: Any) -> list[list[str]]:
-    """Return the texts of each cell of a column of lists, one "" where it has none."""
+    """Return the texts of each cell of a column of lists, one "" where it has none.
+
+    Of pairs, of a node and a shard within it, they are the first of each.
+    """
     cells = column.to_list()
     of = (list, tuple, np.ndarray)
     if not any(isinstance(cell, of) for cell in cells):
         return []
     return [
-        [*map(_text, cell)] or [""] if isinstance(cell, of) else [_text(cell)] for cell in cells
+        [_text(one[0] if isinstance(one, tuple) and len(one) == 2 else one) for one in cell] or [""]
+        if isinstance(cell, of)
+        else [_text(cell)]
+        for cell in cells
     ]
 
 

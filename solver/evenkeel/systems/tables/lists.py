@@ -14,6 +14,9 @@ SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
 SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
 """The name of a server of HBase: its host, its port and when it started."""
 
+PAIR = re.compile(r"""[(\[]\s*["']?([^][(),;"']+?)["']?\s*,\s*[0-9]+\s*[)\]]""")
+"""A node and the number of a shard within it, as ScyllaDB lists both of each replica."""
+
 
 def row_by_replica(table: Table, nodes: Collection[str], column: str = "node") -> Table:
     """Return a table with a row for each node of a cell that lists several, the first leading."""
@@ -41,5 +44,7 @@ def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str
 def _listed(cell: str) -> list[str]:
     with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
         return [one.strip() for one in msgspec.json.decode(cell, type=list[str]) if one.strip()]
+    if paired := PAIR.findall(cell[1:-1]):
+        return [*map(str.strip, paired)]
     parts = re.split("[,;]", cell.strip("[]{}()"))
     return [*filter(None, (part.strip(" '\"") for part in parts))]

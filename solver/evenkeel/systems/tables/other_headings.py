@@ -8,14 +8,21 @@ from evenkeel.systems.tables.lists import row_by_replica
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "keyspace", "collection", "database"),
-    "index": ("index", "shard"),
+    "index": ("index", "shard", "last_token"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
-                  "shardid", "segment_id"),
+                  "shardid", "segment_id", "content"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
-             "nodename", "node_name", "hostname"),
+             "nodename", "node_name", "hostname", "replicas"),
     "role": ("role", "tablettype"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
+
+BESIDE = {"content": "preferred_role", "replicas": "last_token"}
+"""Columns of Greenplum and ScyllaDB that mean this only beside another one."""
+
+KEYSPACE, COORDINATOR = "keyspace_name", "-1"
+SEGMENT_ROLES = {"p": "primary", "m": "secondary"}
+"""How Greenplum calls the roles of its segments."""
 
 FLAGGED = {"leader": ("is_leader", "leader"), "learner": ("is_learner",)}
 """Columns that are true where a replica has a role, or that name the node which has it."""
@@ -37,9 +44,9 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
     {}
     """
     found = {
-        own: next(one for one in words if one in names)
+        own: here[0]
         for own, words in WORDS.items()
-        if not names.isdisjoint(words)
+        if (here := [one for one in words if {one, BESIDE.get(one, one)} <= names])
     }
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
     return found if located else {}
@@ -48,6 +55,7 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
 def in_our_words(table: Table) -> tuple[Table, list[str]]:
     """Return a table under our headings, and the titles of columns that are not read."""
     found = titles_in(table.columns.keys())
+    segments = found.get("partition") == "content"
     if "partition" in found:
         found.pop("index", None)
     table = row_by_replica(table, (), found["node"])
@@ -66,11 +74,26 @@ def in_our_words(table: Table) -> tuple[Table, list[str]]:
             next((role for role, (_, having) in flags.items() if having[row]), "voter")
             for row in range(len(table))
         ]
+    if segments:
+        columns["role"] = [SEGMENT_ROLES.get(cell, cell) for cell in columns["role"]]
+    if KEYSPACE in table.columns and "group" in columns:
+        both = zip(table.columns[KEYSPACE], columns["group"], strict=True)
+        columns["group"] = [f"{space}.{name}" for space, name in both]
     amounts = {one: cells for one, cells in table.columns.items() if one.startswith(KEPT)}
-    read = {*found.values(), *amounts, PORT, *(one for one, _ in flags.values())}
-    titles = {own: table.titles.get(found.get(own, own), own) for own in (*columns, *amounts)}
+    read = {*found.values(), *amounts, PORT, KEYSPACE, *(one for one, _ in flags.values())}
+    ours = not BESIDE.keys().isdisjoint(found.values())
+    titles = {
+        own: own if ours else table.titles.get(found.get(own, own), own)
+        for own in (*columns, *amounts)
+    }
     left = [title for one, title in table.titles.items() if one not in read]
-    return Table(table.name, {**columns, **amounts}, table.lines, titles, notes=table.notes), left
+    columns, lines = {**columns, **amounts}, table.lines
+    if segments and COORDINATOR in columns["partition"]:
+        kept = [row for row, one in enumerate(columns["partition"]) if one != COORDINATOR]
+        columns = {name: [cells[row] for row in kept] for name, cells in columns.items()}
+        lines = [lines[row] for row in kept]
+        left.append(f"rows of the coordinator (content {COORDINATOR})")
+    return Table(table.name, columns, lines, titles, notes=table.notes), left
 
 
 def _having_role(cells: Sequence[str], nodes: Sequence[str]) -> list[bool]:
