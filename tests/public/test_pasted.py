@@ -45,6 +45,28 @@ class TestKafka:
         assert "proposed assignment" not in rest.text
         assert "running reassignment" not in rest.text
 
+    def test_a_target_that_is_no_broker(self, public):
+        case = public("kafka/target-that-never-was")
+        answer = case.run("solve", "session.txt", "--level", "none", "-o", "p.json")
+        assert answer.code == 3 and "no end of the reassignment of iis-0 while" in answer.text
+        assert json.loads(case.written("p.json"))["partitions"] == []
+
+    def test_brokers_by_zookeeper(self, public):
+        case = public("kafka/brokers-by-zookeeper")
+        assert "announces 50 partitions, 11 follow" in case.run("check", "cut.txt").err
+        read = ek.read(case.path("eleven.txt"))
+        states = dict(zip(read.nodes.names, read.nodes.alive.tolist(), strict=True))
+        assert states == {str(n): n > 1003 for n in range(1001, 1007)}
+        answer = case.run("solve", "eleven.txt", "--json")
+        assert (answer.code, answer.json["moves"], answer.json["unplaced"]) == (3, 0, 33)
+
+    def test_answers_of_brokers_below_a_description(self, public):
+        case = public("kafka/answers-below-a-description")
+        moves, answer = moved(case, "session.txt", "--level", "none", "-o", "p.json")
+        assert (answer.code, moves) == (0, 1) and "no sign of life" not in answer.text
+        [row] = json.loads(case.written("p.json"))["partitions"]
+        assert row["partition"] == 1 and {*row["replicas"]} in ({1, 2}, {1, 3})
+
     @pytest.mark.parametrize(
         ("name", "brokers", "noted"),
         [

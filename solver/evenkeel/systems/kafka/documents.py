@@ -239,6 +239,8 @@ def read_beside(findings: Findings, document: Document) -> None:
     data = document.data
     if b"partition reassignment" in data or b"Reassignment of partition" in data:
         read_reassigned(findings, document)
+    if is_answers(data):
+        read_answers(findings, document)
     if kind_of(document) == "description":  # which shows what was ordered before it
         end = data.find(b"\n", data.rfind(b"Replicas:"))
         rest = document.part(end, len(data)) if end >= 0 else Document("", b"")

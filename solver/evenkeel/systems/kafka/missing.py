@@ -179,12 +179,19 @@ def note_reassigned(
     names: Sequence[str],
     up: NDArray[np.bool_],
 ) -> None:
-    """Record running reassignments and surplus replicas; ``up (K,)`` marks live brokers."""
+    """Record running reassignments and surplus replicas; ``up (K,)`` marks live brokers.
+
+    Fewer live brokers than the replication factor show that a target is down where its brokers are
+    not listed apart.
+    """
     under_way, longer = np.flatnonzero(state.under_way), np.flatnonzero(state.longer)
     missing.reassigned = [names[p] for p in under_way[:NAMED].tolist()]
     missing.reassigned_count = len(under_way)
     ordered = np.unique(rows.owner[rows.adding | rows.removing])
-    waits = np.intersect1d(rows.owner[~rows.removing & ~up], ordered)
+    live = np.bincount(rows.owner[up], minlength=len(names))
+    factor = np.array([rows.factor.get(topic, 0) for topic in rows.topics], np.int64)[rows.topic]
+    short = np.flatnonzero(state.under_way & (live < factor))
+    waits = np.union1d(np.intersect1d(rows.owner[~rows.removing & ~up], ordered), short)
     missing.endless = [names[p] for p in waits[:NAMED].tolist()]
     missing.longer = [names[p] for p in longer[:NAMED].tolist()]
     missing.longer_count = len(longer)

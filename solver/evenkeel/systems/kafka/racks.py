@@ -45,6 +45,12 @@ RPK = re.compile(rb"^ID +HOST +PORT +RACK *\r?\n(?:[0-9]{1,10}\*? .*\n?)+", re.M
 RPK_BROKER = re.compile(rb"^([0-9]{1,10})\*? +\S+ +[0-9]{1,5} +(\S+) *\r?$", re.MULTILINE)
 """The brokers that ``rpk cluster info`` lists, and a row of them."""
 
+IDS = re.compile(rb"\bls /brokers/ids\b[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n){0,9}[ \t]*\[([0-9, ]+)\]")
+"""The brokers that are registered at ZooKeeper, as its shell lists them."""
+
+LISTS = {b"(id: ": ANSWER, b"RACK": RPK, b"/brokers/ids": IDS}
+"""What lists brokers, by a word in each that is soon found."""
+
 
 def add_rack(
     findings: Findings, document: Document, at: str, broker: int, rack: str | None
@@ -219,31 +225,45 @@ def _rack_of_broker(file: File) -> str | None:
 
 def is_answers(head: bytes) -> bool:
     """Return whether a document begins like output that lists brokers with their states."""
-    return b"ENDPOINT_TYPE" in head or any(one.search(head) for one in (ANSWER, RPK))
+    return b"ENDPOINT_TYPE" in head or any(
+        word in head and one.search(head) for word, one in LISTS.items()
+    )
 
 
 def read_answers(findings: Findings, document: Document) -> None:
     """Read which brokers answered, and the racks of all.
 
     A fenced broker may answer, but counts as down: the controller makes it neither leader nor
-    in-sync replica.
+    in-sync replica. Of a session that lists them again, the last list counts.
     """
-    answers = [
-        (one, one[4] == b"(" and one[3] != b"true") for one in ANSWER.finditer(document.data)
+    data = document.data
+    listed = [
+        (one.start(), one[1], one[2], one[4] == b"(" and one[3] != b"true")
+        for one in ANSWER.finditer(data)
     ]
-    listed = [(one, one[3] != b"fenced") for one in ENDPOINT.finditer(document.data)]
-    if found := RPK.search(document.data):
-        listed += [(one, True) for one in RPK_BROKER.finditer(document.data, *found.span())]
-    if not (answers or listed):
-        findings.faults.add(document.name, document.data[:40], "lists no brokers")
-    for found, up in answers + listed:
-        at = f"{document.name}:{document.line_at(found.start())}"
-        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
+    listed += [
+        (one.start(), one[1], one[2], one[3] != b"fenced") for one in ENDPOINT.finditer(data)
+    ]
+    if found := RPK.search(data):
+        listed += [
+            (one.start(), one[1], one[2], True) for one in RPK_BROKER.finditer(data, *found.span())
+        ]
+    for found in IDS.finditer(data):
+        listed += [(found.start(1), one, b"null", True) for one in re.findall(rb"[0-9]+", found[1])]
+    if not listed:
+        findings.faults.add(document.name, data[:40], "lists no brokers")
+    last: dict[bytes, tuple[int, bytes, bool]] = {}
+    for start, number, rack, up in sorted(listed):
+        last = {} if number in last else last
+        last[number] = (start, rack, up)
+    for number, (start, rack, up) in last.items():
+        at, broker = f"{document.name}:{document.line_at(start)}", whole(number.decode())
         if broker is None:
-            findings.faults.add(at, quoted(found[1]), "must be a broker id")
+            findings.faults.add(at, quoted(number), "must be a broker id")
             continue
         findings.add_answer(at, broker, up=up)
-        add_rack(findings, document, at, broker, None if rack == "null" else rack)
+        name = None if rack == b"null" else rack.decode("utf-8", "replace")
+        add_rack(findings, document, at, broker, name)
 
 
 def tier_of_racks(
