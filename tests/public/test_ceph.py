@@ -310,6 +310,26 @@ def test_a_report_has_all_maps_within(public, tmp_path, head):
     assert read.partitions.load.voter.max() > 1.0  # sizes, too
 
 
+def test_insights_alone(public):
+    case = public("ceph/insights-alone")
+    answer = case.run("solve", "insights.json", "--json")
+    assert (answer.code, answer.json["moves"]) == (0, 0)
+    read = ek.read(case.path("insights.json"))
+    assert (len(read.nodes), len(read.placement.node)) == (3, 48)
+
+
+def test_answers_that_a_balancer_keeps_in_one_file(public, tmp_path):
+    """``gather`` of TheJJ's balancer saves its state so."""
+    case = public("ceph/backfillfull-devices")
+    keys = {"osd_dump": "osd_dump", "pg_dump": "pg_dump", "osd_df_dump": "osd_df"}
+    files = {**keys, "osd_df_tree_dump": "osd_df", "crush_dump": "crush"}
+    held = {key: json.loads(case.path(f"{file}.json").read_text()) for key, file in files.items()}
+    state = {"stateversion": 1, **held, "pool_dump": held["osd_dump"]["pools"]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    apart = ek.read([case.path(f"{file}.json") for file in dict.fromkeys(files.values())])
+    assert_same(ek.read(tmp_path / "state.json"), apart)
+
+
 def test_lines_of_a_terminal_around_json_mean_nothing(public):
     case = public("ceph/console-around-json")
     files = ("osd_dump.json", "crush_dump.json", "pg_dump.json", "osd_df.json")

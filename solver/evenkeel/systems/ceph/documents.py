@@ -138,7 +138,7 @@ def devices_as_json(document: Document) -> Document:
 
 
 def parts_of(document: Document) -> list[Document]:
-    """Return the maps within ``ceph report``; any other document as it is."""
+    """Return the maps within ``ceph report`` and its like; any other document as it is."""
     if kind_of(document) != "report":
         return [document]
     try:
@@ -148,9 +148,14 @@ def parts_of(document: Document) -> list[Document]:
     return [
         replace(document, name=f"{document.name}: {key}", data=data)
         for key, raw in inside.items()
-        if kind_of(Document(key, data := bytes(raw))) in ("osd dump", "crush dump", "pg dump")
+        if kind_of(Document(key, data := bytes(raw))) in MAPS
     ]
 
+
+REPORT = re.compile(rb'"cluster_fingerprint"|"(?:crush_map|osd_dump)"\s*:\s*\{')
+"""What is in ``ceph report``, in ``ceph insights``, or where a tool keeps several answers."""
+
+MAPS = ("osd dump", "crush dump", "pg dump", "osd tree", "osd df")
 
 MEMBERS = re.compile(
     r"(?:^|/)(?:ceph|ceph_mon|must_gather_commands)/"
@@ -478,7 +483,7 @@ def kind_of(document: Document) -> Kind:
 
 
 def _kind_of_json(head: bytes) -> Kind:
-    if (b'"monmap"' in head and b'"osdmap' in head) or b'"cluster_fingerprint"' in head:
+    if (b'"monmap"' in head and b'"osdmap' in head) or REPORT.search(head):
         return "report"
     if b'"pg_stats"' in head or b'"pg_map"' in head or re.match(rb'\s*\[\s*\{\s*"pgid"', head):
         return "pg dump"
