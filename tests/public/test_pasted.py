@@ -235,18 +235,21 @@ class TestElasticsearch:
             2, {"psz-ses-02"},
         )  # fmt: skip
 
-    def test_diagnostics_as_a_zip(self, public):
+    @pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+    def test_diagnostics(self, public, packed):
         case = public("elasticsearch/diagnostics-as-a-zip")
-        answer = case.run("check", "bundle.zip")
-        assert answer.code == 2 and answer.err.count("bundle.zip/") == 9
-        assert "cluster_health.json" in answer.text and "cat_shards.txt" not in answer.text
-        with ZipFile(case.path("bundle.zip")) as bundle:
-            for name in bundle.namelist():
-                if f"/{name}" not in answer.err:
-                    (case.folder / name.rpartition("/")[2]).write_bytes(bundle.read(name))
-        assert case.run("check", str(case.folder)).code == 0
-        held = ek.read(case.folder)
+        bundle = case.path("bundle.zip")
+        if not packed:
+            with ZipFile(bundle) as inside:
+                inside.extractall(bundle := case.folder)
+        held = ek.read(bundle)
         assert (len(held.nodes), len(held.placement.node)) == (3, 4)
+        answer = case.run("solve", str(bundle), "--level", "none", "-o", "p.json")
+        commands = json.loads(case.written("p.json"))["commands"]
+        places = {
+            (of["shard"], of["from_node"], of["to_node"]) for one in commands for of in one.values()
+        }
+        assert (answer.code, places) == (0, {(0, "node-1", "node-3"), (1, "node-1", "node-2")})
 
     def test_a_state_without_nodes(self, public):
         case = public("elasticsearch/state-without-nodes")

@@ -557,7 +557,7 @@ def _kind_of(document: Document) -> Kind:
         return kind_of_text(head.decode("utf-8", "replace"))
     if b'"prirep"' in head and re.search(rb'"shards"\s*:\s*\[', head):
         return "shards"
-    if b'"nodes"' in head and b'"shutdown_startedmillis"' in head:
+    if b'"nodes"' in head and re.search(SHUTDOWNS, head):
         return "shutdown"
     if b'"routing_table"' in head or re.match(STATE, head):
         return "state"
@@ -579,6 +579,9 @@ INDEX = rb'\{\s*"[^"]+"\s*:\s*\{\s*"(?:settings"|aliases"\s*:\s*\{.*"(?:mappings
 
 SHARD_ROWS = (b'"index"', b'"shard"', b'"state"', b'"node"')
 """What rows of shards have, of whatever columns."""
+
+SHUTDOWNS = rb'"shutdown_startedmillis"|\A\{\s*"nodes"\s*:\s*\[\s*\]'
+"""What ``_nodes/shutdown`` has, also where no node is shut down."""
 
 STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 """What ``_nodes/stats`` has and ``_nodes`` has not."""
@@ -658,6 +661,12 @@ ASKS = (
     "_cat/shards, _cat/allocation, _nodes, _cluster/settings?include_defaults=true and "
     "_all/_settings?expand_wildcards=all"
 )
+MEMBERS = re.compile(
+    r"(?:^|/)\w+-diagnostics[^/]*/(?:shards|nodes|nodes_stats|settings|"
+    r"cluster_settings(?:_defaults)?|commercial/nodes_shutdown_status)\.json$"
+)
+"""The answers that are read of those that Elastic's tool for diagnostics collects."""
+
 WORDS = re.compile(rb"\b_(?:cat|cluster|nodes|shards)\b|\bUNASSIGNED\b")
 """Words of requests and answers."""
 

@@ -17,7 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.systems.elasticsearch.cluster import left_out, read
-from evenkeel.systems.elasticsearch.documents import ASKS, WORDS, hint, recognises
+from evenkeel.systems.elasticsearch.documents import ASKS, MEMBERS, WORDS, hint, recognises
 from evenkeel.systems.elasticsearch.exchanges import (
     Command,
     exchanges,
@@ -290,6 +290,7 @@ FORMAT = Format(
     hint=hint,
     asks=ASKS,
     words=WORDS,
+    members=MEMBERS,
     stranded="copies are made of the primary, and these shards have none: bring back a node that "
     "holds a copy, restore a snapshot, or give data up by allocate_stale_primary or "
     "allocate_empty_primary of _cluster/reroute, and read again; a shard of a mounted snapshot "
