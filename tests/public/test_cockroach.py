@@ -856,6 +856,16 @@ def test_ranges_of_a_database_with_tables(public):
     assert [*read.topology.tiers][:2] == ["region", "az"]
 
 
+def test_leases_of_a_lost_region(public):
+    case = public("cockroach/leases-of-a-lost-region")
+    answer = case.run("solve", "ranges.txt", "partitions.sql", "--level", "none", "-o", "p.sql")
+    led = {
+        int(line.split()[2]): int(line[:-1].split()[-1])
+        for line in case.written("p.sql").splitlines()
+    }
+    assert (answer.code, led) == (0, {73: 9, 56: 7, 70: 8, 114: 9, 75: 9, 113: 8})
+
+
 def test_partitions_by_the_values_that_statements_list(public):
     case = public("cockroach/partitions-by-list")
     files = ["ranges.csv", "status.csv", "zones.sql"]
