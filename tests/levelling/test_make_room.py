@@ -88,7 +88,7 @@ def test_making_room_breaks_nothing_and_loses_nobody(seed: int) -> None:
     forced = state.node < 0
     room = state.load <= problem.nodes.capacity
     before = state.node.copy()
-    placed = make_room(problem, state, forced, ANY, lambda: True)
+    placed = make_room(problem, state, forced, lambda: True)
     assert placed == np.count_nonzero(forced & (state.node >= 0))
     assert (state.node[~forced] >= 0).all()
     assert placed or np.array_equal(state.node, before)
@@ -105,7 +105,8 @@ def test_every_kind_of_rule_holds_and_a_budget_is_kept(seed: int) -> None:
     unassign_leaders(problem, state, was, np.empty(len(state.load)))
     forced = (state.node < 0) & problem.partitions.movable
     before = state.node.copy()
-    make_room(problem, state, forced, 1, lambda: True)
+    problem = problem._replace(budgets=problem.budgets._replace(moves=1))
+    make_room(problem, state, forced, lambda: True)
     assert np.count_nonzero((state.node != before) & ~forced) <= 1
     assert (state.node[before >= 0] >= 0).all()
     moved = np.flatnonzero(state.node != before)

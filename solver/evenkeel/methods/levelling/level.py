@@ -88,9 +88,7 @@ def _relieved_to(run: SearchRun, height: float, ceiling: NDArray[np.float64]) ->
             problem.partitions, state.node, state.leader, state.load.shape[1]
         )
         done[:] = 0
-        relieve(
-            problem, state, targets, scan, *members, run.most_moves - run.moves, done, 0, UNLIMITED
-        )
+        relieve(problem, state, targets, scan, *members, run.moves_left, done, 0, UNLIMITED)
     return height_of(run)
 
 
@@ -107,7 +105,7 @@ def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
     if in_brief:
         parameters = replace(parameters, few_replicas=0)
     pieces = descend(
-        run.problem, run.state, run.led, run.forced, run.most_leaders, run.most_moves,
+        run.problem, run.state, run.led, run.forced, run.most_leaders, run.problem.budgets.moves,
         run.request.seed, parameters,
     )  # fmt: skip
     for piece in pieces:
@@ -132,9 +130,7 @@ def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
 
 def room_made(run: SearchRun) -> int:
     """Make room for what fits nowhere; how many were placed."""
-    return make_room(
-        run.problem, run.state, run.forced, run.most_moves, lambda: run.look("make room")
-    )
+    return make_room(run.problem, run.state, run.forced, lambda: run.look("make room"))
 
 
 def level_pairs(run: SearchRun) -> None:
@@ -143,10 +139,10 @@ def level_pairs(run: SearchRun) -> None:
     if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
         return
     before, stood = height_of(run), (run.state.node.copy(), run.state.leader.copy())
-    left = run.most_moves - run.moves
     run.work += move_pairs(
-        run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters
-    )
+        run.problem, run.state, run.targets, run.moves_left, lambda: run.look("pairs"),
+        run.parameters,
+    )  # fmt: skip
     if run.ratio - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)
     if run.problem.budgets.binds and not _is_lower(run, before):

@@ -46,17 +46,13 @@ IN_VAIN = 30_000_000
 
 
 def make_room(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    most_moves: int,
-    may_go_on: Callable[[], bool],
+    problem: Problem, state: State, forced: NDArray[np.bool_], may_go_on: Callable[[], bool]
 ) -> int:
     """Place replicas that fit nowhere by moving others out of their way."""
     waiting = forced & _has_no_node(problem, state)
     if not waiting.any() or not problem.nodes.accepts.any():
         return 0
-    search = _Search(problem, state, forced, most_moves, may_go_on)
+    search = _Search(problem, state, forced, may_go_on)
     search.displace(repairs_first(problem, state, waiting, waiting))
     homeless = waiting & _has_no_node(problem, state)
     search.take_over(repairs_first(problem, state, homeless, homeless))
@@ -72,11 +68,10 @@ def make_room_to_lead(
     state: State,
     forced: NDArray[np.bool_],
     partitions: NDArray[np.int64],
-    most_moves: int,
     may_go_on: Callable[[], bool],
 ) -> int:
     """Let others make way on nodes that may lead ``partitions``, which are led where none may."""
-    search = _Search(problem, state, forced, most_moves, may_go_on)
+    search = _Search(problem, state, forced, may_go_on)
     first, before = problem.partitions.first, state.leader.copy()
     may = (state.node >= 0) & (state.role == VOTER) & problem.partitions.movable
     leads = before.copy()
@@ -112,7 +107,6 @@ class _Search:
     problem: Problem
     state: State
     forced: NDArray[np.bool_]
-    most_moves: int
     may_go_on: Callable[[], bool]
     left: int = 0
     in_vain: int = 0
@@ -140,7 +134,7 @@ class _Search:
 
     def settles(self, k: int) -> bool:
         """Return whether ``k`` found a node; if not, all is as it was."""
-        state = self.state
+        state, most = self.state, self.problem.budgets.moves
         before, leader = state.node.copy(), state.leader.copy()
         closed = np.zeros(len(state.replicas), bool)
         for _ in range(TRIES):
@@ -149,7 +143,7 @@ class _Search:
             settled, tried = False, -1
             try:
                 settled, tried = self._moved(k, closed)
-                settled &= moves_made(self.problem, state, self.forced) <= self.most_moves
+                settled &= moves_made(self.problem, state, self.forced) <= most
             finally:  # Ctrl-C included
                 if not settled:
                     changed = np.flatnonzero(state.node != before)
@@ -165,7 +159,7 @@ class _Search:
         """Place replicas, in that ``order``, where others were that have room elsewhere."""
         problem, state = self.problem, self.state
         for begin in range(0, len(order), TAKEN_OVER):
-            left = self.most_moves - moves_made(problem, state, self.forced)
+            left = problem.budgets.moves - moves_made(problem, state, self.forced)
             if not self.may_go_on():
                 break
             end = min(begin + TAKEN_OVER, len(order))

@@ -55,7 +55,7 @@ def repair(run: SearchRun) -> None:
     if not run.forced.any():
         return
     place(run, most_endangered_first(run, run.waiting), "repair")
-    make_room(problem, state, run.waiting, run.most_moves, lambda: run.look("make room"))
+    make_room(problem, state, run.waiting, lambda: run.look("make room"))
     _place_beside_spread(run)
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting

@@ -65,7 +65,7 @@ def repair_rules(run: SearchRun, most: int | None = None) -> bool:
     """
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
-    most = run.most_moves - run.moves if most is None else most
+    most = run.moves_left if most is None else most
     left, made, reached = np.array([most, 0]), np.zeros(1, np.int64), 0
     while reached < len(state.leader) and run.look("rules"):
         left[1] = RULES
@@ -122,9 +122,7 @@ def make_way_for_leaders(run: SearchRun) -> bool:
     ill = _led_by_none(run)
     if len(ill) == 0:
         return False
-    made = make_room_to_lead(
-        run.problem, run.state, run.forced, ill, run.most_moves, lambda: run.look("make room")
-    )
+    made = make_room_to_lead(run.problem, run.state, run.forced, ill, lambda: run.look("make room"))
     return made > 0 and run.ratio > 1.0
 
 

@@ -647,7 +647,7 @@ def repair_within_targets(run: SearchRun) -> None:
     failed = 0
     for p in np.unique(np.concatenate([[-1], *broken]))[1:].tolist():
         node, leader = run.state.node.copy(), run.state.leader.copy()
-        just_this = np.array([run.most_moves - run.moves, 1])
+        just_this = np.array([run.moves_left, 1])
         repair_partitions(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
         if run.ratio > 1.0:
             run.restart_from(node, leader)

@@ -14,7 +14,7 @@ from evenkeel.methods.shared.compile import compile_state
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
+from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
 from evenkeel_kernels.levelling.redistribution import moves_made
@@ -68,9 +68,9 @@ class SearchRun:
         return self.forced & there
 
     @property
-    def most_moves(self) -> int:
-        """Replicas that may move though nothing forces them."""
-        return UNLIMITED if self.request.limits.moves is None else self.request.limits.moves
+    def moves_left(self) -> int:
+        """Replicas that may still move though nothing forces them."""
+        return self.problem.budgets.moves - self.moves
 
     @property
     def moves(self) -> int:
