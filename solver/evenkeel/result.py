@@ -15,7 +15,7 @@ from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.disks import DiskReport, disk_report, least_price, price_of_moves
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, leaders_note, levelness
+from evenkeel.measure.levelness import Levelness, below_mean_note, leaders_note, levelness
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
@@ -24,6 +24,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.reading.frames import (
     Backend,
     Frame,

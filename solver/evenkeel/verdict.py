@@ -13,7 +13,7 @@ from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.disks import DiskReport
 from evenkeel.measure.group_goals import group_excesses, lead_texts, replica_text
-from evenkeel.measure.levelness import ROUNDING, Levelness
+from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.registry import Method
@@ -22,6 +22,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.figures import fine_percent
 from evenkeel.model.runtime.printable import counted, some_of
 
@@ -296,7 +297,7 @@ def excesses(
     over = level.loads / np.maximum(bounds.target, 1e-300)
     for d, name in enumerate(cluster.dimensions):
         worst = int(np.argmax(over[:, d])) if len(over) else 0
-        if not len(over) or over[worst, d] <= 1.0 + 1e-9:
+        if not len(over) or over[worst, d] <= 1.0 + ROUNDING:
             continue
         tolerance = getattr(goals, "tolerance", lambda _: None)(name)
         asked = "its capacity"
@@ -310,7 +311,7 @@ def excesses(
     short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
     for d, name in enumerate(cluster.dimensions):
         worst = int(np.argmax(short[:, d])) if len(short) else 0
-        if len(short) and short[worst, d] > 1e-9:
+        if len(short) and short[worst, d] > ROUNDING:
             yield f"{name} of {cluster.nodes.names[worst]} is {short[worst, d]:.2%} below its floor"
     extra = level.leaders - bounds.leader_target
     if len(extra) and extra.max() > 0.0:

@@ -11,11 +11,8 @@ from evenkeel.model.disks import DiskState, disk_of, lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, move_costs
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, read_only
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
-
-ROUNDING = 1e-9
-"""Share of a target or capacity that a sum of sizes may be above it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,22 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
 from evenkeel.measure.loads import has_leaders, keepers, usable
-from evenkeel.measure.room import ROUNDING, even_share, most_held, staying
+from evenkeel.measure.room import even_share, most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, group_tolerances, leads_in_groups, least_leaders
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
+from evenkeel.model.reading.arrays import (
+    ROUNDING,
+    Flags,
+    Ints,
+    Ints32,
+    Ints64,
+    Reals,
+    Rows,
+    read_only,
+)
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER

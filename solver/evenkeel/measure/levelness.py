@@ -10,10 +10,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import Flags, Ints64, Reals, read_only
-
-ROUNDING = 1e-9
-"""Sums of loads in another order agree within this share."""
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints64, Reals, read_only
 
 
 @dataclass(frozen=True, eq=False)

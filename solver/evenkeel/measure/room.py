@@ -7,11 +7,8 @@ from evenkeel.measure.loads import absent_keepers, has_leaders, keepers
 from evenkeel.measure.rows import pinned, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, Rows
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
-
-ROUNDING = 1e-9
-"""Share by which sums and shares may be off by rounding."""
 
 SHARES = 2
 """A node with capacity for so many times the even share is not full."""

@@ -16,14 +16,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import disk_of
 from evenkeel.model.limits import BY_NODE, Limits, node_counts
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import Flags, Ints32, Ints64
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64
 from evenkeel.model.runtime.figures import quantity
 
 Most = float | Ints64
 """The most that may be spent of a budget, or that each node may spend of it, (N,)."""
-
-ROUNDING = 1e-9
-"""Sums of data in another order agree within this share."""
 
 
 def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:

@@ -7,10 +7,7 @@ import numpy as np
 from evenkeel.measure.disks import sizes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import Ints32, Ints64, Reals, Rows, read_only
-
-ROUNDING = 1e-9
-"""Share of a capacity that a sum of sizes may be above it."""
+from evenkeel.model.reading.arrays import ROUNDING, Ints32, Ints64, Reals, Rows, read_only
 
 
 @dataclass(frozen=True, eq=False)

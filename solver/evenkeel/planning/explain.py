@@ -24,7 +24,7 @@ import numpy as np
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.planning.schedule import SAFE, dangers
@@ -114,16 +114,13 @@ def _queues(cluster: Cluster, target: Placement, steps: Steps, copies: Rows) -> 
     left, partition = placement.node[replica], steps.partition[copies]
     moving = placement.owner[replica]
     for d in np.flatnonzero(cluster.transient).tolist():
-        room = limit[:, d] * (1.0 + TIME_ROUNDING) - light[:, d]
+        room = limit[:, d] * (1.0 + ROUNDING) - light[:, d]
         lacks = size[partition, d] - room[steps.target[copies]]
         waits = np.flatnonzero((lacks > 0.0) & ~under_way[steps.replica[copies]])
         if len(waits):
             node = steps.target[copies[waits]]
             yield _Queue(waits, node, lacks[waits], left, size[moving, d], copy)
 
-
-TIME_ROUNDING = 1e-9
-"""What differences of times lose of a second."""
 
 Way = tuple[str, Ints, int | None, float | None]
 """What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
@@ -160,7 +157,7 @@ class _Copies:
         if throttle.paces:
             return cls(row, size, ways, _alone(size, ways))
         lasts = steps.finish[row] - steps.start[row]
-        alone = np.where(lasts > 1.0 - TIME_ROUNDING, 1.0, lasts)
+        alone = np.where(lasts > 1.0 - ROUNDING, 1.0, lasts)
         if throttle.windows is not None:  # the share of a partial copy within them is unknown
             alone[(cluster.placement.flags[steps.replica[row]] & Flag.INCOMING) != 0] = 0.0
         return cls(row, size, ways, alone)
@@ -384,9 +381,6 @@ def _grown(pieces: Pieces, some: Flags) -> float:
 
 SHOWN = 8
 """Steps waited for, and moves of a circle, that are spelled out; the rest is counted."""
-
-ROUNDING = 1e-9
-"""Relative excess over a capacity that is rounding."""
 
 JOINS = (StepKind.COPY, StepKind.LEAD)
 LEAVES = (StepKind.REMOVE, StepKind.LEAD)

@@ -17,7 +17,7 @@ from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
-from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows, read_only
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.actions import Action, Actions, apart, never
 from evenkeel.planning.changes.paths import actions_of, as_led, rematched
@@ -39,7 +39,6 @@ from evenkeel.planning.changes.transition_table import (
     check_target,
     in_place,
 )
-from evenkeel.planning.disk_moves import ROUNDING
 from evenkeel.planning.observed import (
     Arrived,
     Flights,

@@ -46,7 +46,7 @@ from evenkeel.measure.group_goals import (
     lead_goals,
     lead_joins,
 )
-from evenkeel.measure.levelness import ROUNDING, Levelness
+from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import (
     keepers,
     usable,
@@ -62,7 +62,7 @@ from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import Ints64, Reals, read_only
+from evenkeel.model.reading.arrays import ROUNDING, Ints64, Reals, read_only
 
 MOST_NARROWED = 64
 """Classes up to which partitions are distinguished by the nodes that are forbidden to them."""

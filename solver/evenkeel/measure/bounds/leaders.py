@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenkeel.measure.bounds.even import LEAST
-from evenkeel.measure.levelness import ROUNDING
 from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Rows, read_only
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64, Reals, Rows, read_only
 
 BLOCK = 16_384
 """Partitions that are looked at together."""

@@ -24,7 +24,7 @@ from evenkeel.measure.room import piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
-from evenkeel.model.reading.arrays import Flags, Ints32, Reals
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Reals
 from evenkeel.model.rules import readable
 from evenkeel.model.runtime.figures import fine_percent
 from evenkeel.model.topology import NODE_TIER
@@ -40,9 +40,6 @@ MOST_PARTS = 24
 
 DEEPEST = 4
 """Replicas on one node up to which sizes are distinguished that just do not fit once more."""
-
-NEARLY = 1e-9
-"""Share by which sums of loads may differ with their order."""
 
 Kind = Literal[
     "load", "whole replicas", "replicas of a node", "nodes", "domains", "group", "leading"
@@ -82,7 +79,7 @@ class Need:
     @property
     def holds(self) -> Reals:
         """What each node holds at most, (N,) float64."""
-        room = np.floor(self.room * (1.0 + NEARLY)) if self.whole else self.room
+        room = np.floor(self.room * (1.0 + ROUNDING)) if self.whole else self.room
         return room + self.kept
 
 
@@ -158,7 +155,7 @@ def out_of_reach(cluster: Cluster, level: Levelness, target: Reals) -> str:
     over = level.loads / np.maximum(target, LEAST)
     for d in range(len(cluster.dimensions)):
         worst = int(np.argmax(over[:, d])) if len(over) else 0
-        if len(over) and over[worst, d] > 1.0 + NEARLY:
+        if len(over) and over[worst, d] > 1.0 + ROUNDING:
             reason = _held(cluster, worst, d, target[:, d])
             if reason:
                 return reason
@@ -183,7 +180,7 @@ def _held(cluster: Cluster, node: int, dimension: int, most: Reals) -> str:
             amount = float(_forced(ground, part) @ weight)
             found.append((amount, part.inside, "rules", part.where))
     over = [amount / max(float(most[inside].sum()), LEAST) for amount, inside, _, _ in found]
-    if max(over) <= 1.0 + NEARLY:
+    if max(over) <= 1.0 + ROUNDING:
         return ""
     amount, inside, what, where = found[int(np.argmax(over))]
     share = amount / max(float(cluster.nodes.capacity[inside, dimension].sum()), LEAST)
@@ -271,7 +268,7 @@ def _sizes(load: Reals, capacity: Reals) -> list[float]:
     rooms = np.unique(capacity[np.isfinite(capacity) & (capacity > 0.0)])[-DEEPEST:]
     for room in rooms.tolist():
         for count in range(1, DEEPEST + 1):
-            at = int(np.searchsorted(values, room / (count + 1) * (1.0 + NEARLY), side="right"))
+            at = int(np.searchsorted(values, room / (count + 1) * (1.0 + ROUNDING), side="right"))
             if at < len(values):
                 found.add(float(values[at]))
     return sorted(found)

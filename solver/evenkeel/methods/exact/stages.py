@@ -49,6 +49,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.rules import Limit, Term
 from evenkeel.model.runtime.memoize import memoize
 
@@ -245,9 +246,6 @@ def _near(variables: Variables, group: int, other: int, tier: int) -> None:
         )
 
 
-SNUG = 1e-9
-"""A node this far above its target, relatively, is at it."""
-
 DECIMALS = 6
 """Loads with so many decimals stay exact."""
 
@@ -308,11 +306,11 @@ class Ceiling:
 
     def most(self, excess: float) -> int:
         """Return the load allowed on the node."""
-        return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + SNUG), UNBOUND)))
+        return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + ROUNDING), UNBOUND)))
 
     def less(self, excess: float) -> int:
         """Return the load allowed on the node for a strictly better answer."""
-        return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
+        return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - ROUNDING), UNBOUND))) - 1
 
 
 @dataclass(frozen=True)
@@ -359,7 +357,7 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], l
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
             ceilings += [Ceiling(on[n], float(target[n])) for n in finite]
-            least = np.ceil(bounds.floor[:, d] * scale.factor * (1.0 - SNUG)).astype(np.int64)
+            least = np.ceil(bounds.floor[:, d] * scale.factor * (1.0 - ROUNDING)).astype(np.int64)
             floors += [Floor(on[n], int(least[n])) for n in np.flatnonzero(least).tolist()]
     if bounds is not None and has_leaders(cluster):
         for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
@@ -925,7 +923,7 @@ class Stages:
                 low = (low + high) / 2.0
         for one in self.ceilings:
             reached = int(self._solver.value(one.reading))
-            self.variables.model.add(one.reading <= max(one.most(high + SNUG), reached))
+            self.variables.model.add(one.reading <= max(one.most(high + ROUNDING), reached))
         self.stages.append(Stage("level", high, low))
         if high > 0.0 or self._is_loaded_beyond_nothing():
             self._level_the_others()
@@ -958,7 +956,7 @@ class Stages:
         """How far above its target the worst node is in the best answer."""
         return max(
             (
-                self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0
+                self._solver.value(one.reading) / (one.target * (1.0 + ROUNDING)) - 1.0
                 for one in ceilings
             ),
             default=0.0,

@@ -26,8 +26,9 @@ from evenkeel.methods.leaders.room import (
     room_of,
     unled,
 )
-from evenkeel.methods.leaders.search import CLOSE, OUT_OF_REACH, Bound, Levels, Search
+from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.heartbeat import beat
 
@@ -89,7 +90,7 @@ def level_loads(request: Request) -> Outcome:
             _relax(search)
         search.run()
         taken, level, bound, work = search.best, search.level, search.bound, search.work
-        if level > bound.level * (1.0 + CLOSE):
+        if level > bound.level * (1.0 + ROUNDING):
             stop = watch.reason or "work"
     leader = led_over(start, arcs, taken, start.leader)
     handed = Handed.of(request, leader)
@@ -239,7 +240,7 @@ def _by_flow(task: Levels, clock: Clock) -> tuple[NDArray[np.int64], Bound]:
     levels = levels[levels >= base.max()]
 
     def room_at(at: int) -> Places:
-        room = np.floor((float(levels[at]) * (1.0 + CLOSE) - base) * target / weight + CLOSE)
+        room = np.floor((float(levels[at]) * (1.0 + ROUNDING) - base) * target / weight + ROUNDING)
         room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
         return Places.on_nodes(arcs, room.astype(np.int64))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evenkeel.methods.leaders.flow import Arcs
 from evenkeel.methods.leaders.room import LeaderStart, overflows
 from evenkeel.methods.shared.stopping import Watch
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel_kernels.core.leadership import no_leads
 from evenkeel_kernels.leaders.level_by_load import (
@@ -25,9 +26,6 @@ from evenkeel_kernels.leaders.level_by_load import (
     restore,
     trade,
 )
-
-CLOSE = 1e-9
-"""Part of a level within which it counts as reached: sums in another order differ by less."""
 
 ROUNDS = 16
 """Thresholds tried between bound and answer."""
@@ -106,12 +104,12 @@ class Search:
         """Raise the threshold and look elsewhere while there is a gap; then change back."""
         low = self.bound.level
         for _ in range(ROUNDS):
-            if self.level <= low * (1.0 + CLOSE) or self.watch.reason:
+            if self.level <= low * (1.0 + ROUNDING) or self.watch.reason:
                 break
             # the bound itself first: it is often reached, and the search ends at once
             aim = low if low == self.bound.level else (low + self.level) / 2.0
             self._shaken(aim)
-            if self.level > aim * (1.0 + CLOSE):
+            if self.level > aim * (1.0 + ROUNDING):
                 low = max(aim, low + (self.level - low) / 8.0)
         self._change_back()
 
@@ -163,7 +161,7 @@ class Search:
         """Of choices with the level found, take one that changes few leaders."""
         beat()
         found, least = self.best.copy(), self.level
-        most = least * (1.0 + CLOSE)
+        most = least * (1.0 + ROUNDING)
         choices = []
         for taken in (found, self.start):
             self._descended(taken, least)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.disks import (
-    ROUNDING,
     NodeContents,
     disk_targets,
     node_contents,
@@ -18,7 +17,7 @@ from evenkeel.measure.disks import (
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import disk_of
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only, writable
+from evenkeel.model.reading.arrays import ROUNDING, read_only, writable
 from evenkeel_kernels.core.disks import NodeDisks, level_disks
 
 ROUNDS = 4

@@ -24,6 +24,9 @@ Roles = NDArray[np.uint8]
 Rows = NDArray[np.intp]
 """Arrays by what they hold; ``Rows`` are indices."""
 
+ROUNDING = 1e-9
+"""Share by which sums, rates and times may differ by rounding, as where sums have another order."""
+
 LISTED_FAULTS = 10
 """Bad entries of one array that are listed one by one."""
 

@@ -13,7 +13,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints, Ints64, Reals, Rows, read_only
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints64, Reals, Rows, read_only
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.throttle import Protocol
@@ -155,10 +155,6 @@ def _candidates(cluster: Cluster, target: Placement, able: Flags) -> Callable[[i
         return [int(slot) for slot in slots[np.argsort(comes[row][slots], kind="stable")]]
 
     return of
-
-
-ROUNDING = 1e-9
-"""Share of a limit that is rounding."""
 
 
 def room(cluster: Cluster, asked: Placement) -> tuple[Rows, Reals]:

@@ -12,7 +12,7 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Roles, Rows
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Reals, Roles, Rows
 from evenkeel.planning.replay.certificate import (
     BREACHES,
     Breach,
@@ -305,10 +305,6 @@ def compare_ends(
     return "prefix"
 
 
-DRIFT = 1e-9
-"""Relative excess of a rate that is rounding: rates are quotients of sizes and times."""
-
-
 def check_flights(found: Findings, throttle: "Throttle") -> None:
     """Find copies that start while as many, or as many bytes per second, are under way."""
     timeline, cluster = found.timeline, found.cluster
@@ -432,7 +428,7 @@ def _hold(
     if tier >= 0:
         spot["tier"] = np.full(len(seen), tier)
     reached = under_way[seen]
-    over = np.flatnonzero(reached > most * (1.0 + DRIFT))
+    over = np.flatnonzero(reached > most * (1.0 + ROUNDING))
     found.breach(kind, step[seen[over]], rank[seen[over]], reached[over] - most,
                  **{name: value[over] for name, value in spot.items()})  # fmt: skip
     found.tight(kind, of, reached, reached, most, step[seen], rank[seen], **spot)

@@ -21,7 +21,16 @@ from evenkeel.measure.rows import at_node, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Reals, Rows
+from evenkeel.model.reading.arrays import (
+    ROUNDING,
+    Columns,
+    Flags,
+    Ints,
+    Ints32,
+    Ints64,
+    Reals,
+    Rows,
+)
 from evenkeel.planning.replay.certificate import Breach, Findings
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, pairs, sort_by
 from evenkeel.planning.replay.trajectory import JOINED, VACATED, ReplicaState, Trajectory
@@ -29,9 +38,6 @@ from evenkeel.planning.steps import StepKind, Steps
 
 if TYPE_CHECKING:
     from evenkeel.planning.disk_moves import DiskMoves
-
-ROUNDING = 1e-9
-"""Share of a capacity that a sum of sizes may be above it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
-from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Reals, Rows
+from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints32, Reals, Rows
 from evenkeel.planning.steps import StepKind, Steps
 
 BEGINNING = -1
@@ -88,9 +88,6 @@ JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD)
 LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)
 """Kinds that need a source."""
 
-
-ROUNDING = 1e-9
-"""Part of a size by which one that was worked out elsewhere may differ."""
 
 FEW = 4
 """Predecessors of a step that are looked at before the search for indirect ones."""

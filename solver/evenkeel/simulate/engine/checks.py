@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.world import KINDS
-
-ROUNDING = 1e-9
-"""Sums of loads in another order agree within this share."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, check_goals
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import items_of, read_only
+from evenkeel.model.reading.arrays import ROUNDING, items_of, read_only
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.result import Result
 from evenkeel.session import HeldCluster
@@ -43,9 +43,6 @@ better from there anew."""
 
 MUCH_LESS = 2 / 3
 """Part of the broken rules that a step may leave, for another one to follow."""
-
-ROUNDING = 1e-9
-"""Share of a capacity by which a load may exceed it."""
 
 ANY = Goals(level=None)
 """Goals where it only matters that everything has its place."""

@@ -15,7 +15,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import items_of
+from evenkeel.model.reading.arrays import ROUNDING, items_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
@@ -29,9 +29,6 @@ logger = logging.getLogger("evenkeel.headroom")
 
 ALL = "all"
 """What grows if all dimensions do."""
-
-NEARLY = 1e-9
-"""Share by which sums of loads may differ with their order."""
 
 SMALL = 200
 """Replicas x nodes up to which CP-SAT decides where the search finds no place."""
@@ -82,7 +79,7 @@ class Reach(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether loads fit as they are; what exactly fills the cluster fits."""
-        return not self.at_least < 1.0 - 10.0 * NEARLY
+        return not self.at_least < 1.0 - 10.0 * ROUNDING
 
 
 class Filling(NamedTuple):
@@ -347,10 +344,10 @@ def _factor(cluster: Cluster, need: Need, growing: NDArray[np.bool_]) -> float:
         held, _ = held_by(cluster, need, every, every[:0])
         largest = np.sort(held)[::-1][: need.spare]
         left = held.sum() - largest.sum() if np.isfinite(held).all() else np.inf
-        return np.inf if left >= need.amount * (1.0 - NEARLY) else 0.0
+        return np.inf if left >= need.amount * (1.0 - ROUNDING) else 0.0
     asked = need.amount - float(need.kept.sum())
     room = np.sort(need.room)[::-1][need.spare :]
-    if asked <= NEARLY * need.amount or (len(room) and not np.isfinite(room[0])):
+    if asked <= ROUNDING * need.amount or (len(room) and not np.isfinite(room[0])):
         return np.inf
     if need.whole:
         level = whole_level(room, round(asked))
@@ -396,7 +393,7 @@ def _reached(
         grown = grown_by(FaultList(), "", cluster, np.where(growing, factor, 1.0)[None])
         return not fitted(grown, terms).cause
 
-    return _greatest(fits, at_most * (1.0 - NEARLY), precision)
+    return _greatest(fits, at_most * (1.0 - ROUNDING), precision)
 
 
 def _greatest(fits: Callable[[float], bool], high: float, precision: float) -> float:

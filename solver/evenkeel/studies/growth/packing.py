@@ -15,16 +15,13 @@ from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import ROUNDING, read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.result import Result
 from evenkeel.solving import solve
 from evenkeel.studies.growth.fitting import filled_to, read_terms
 from evenkeel.studies.growth.forecast import Factor
-
-NEARLY = 1e-9
-"""Share of a unit that may be rounding."""
 
 AGAIN = 8
 """Other nodes on which one unit more is tried in the end, on a small cluster."""
@@ -236,7 +233,7 @@ def _fitting(free: NDArray[np.float64], row: NDArray[np.float64]) -> NDArray[np.
     """Return how many units fit into what is free, for each row, however many that are."""
     asked = row > 0.0
     with np.errstate(over="ignore"):
-        fits: NDArray[np.float64] = np.floor(free[:, asked] / row[asked] * (1.0 + NEARLY)).min(1)
+        fits: NDArray[np.float64] = np.floor(free[:, asked] / row[asked] * (1.0 + ROUNDING)).min(1)
     return fits
 
 
@@ -253,7 +250,7 @@ def _bound(
     if moves is not None:
         heaviest = PlacementCounts.of(cluster, cluster.placement).heaviest
         asked = row > 0.0
-        gain = np.ceil(heaviest[:, asked] / row[asked] * (1.0 - NEARLY)).max(1)
+        gain = np.ceil(heaviest[:, asked] / row[asked] * (1.0 - ROUNDING)).max(1)
         of_each = np.sort(np.repeat(gain, np.diff(cluster.placement.first)))[::-1]
         at_most = min(at_most, int(held.sum() + of_each[:moves].sum()))
     return min(at_most, MOST)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import Kind, Need
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.topology import NODE_TIER
 
@@ -39,9 +40,6 @@ MOST_WHOLE = 1 << 52
 
 DIGITS = (17, 9, 6, 4, 2)
 """Significant digits of prices, of which the first that stay below that are kept."""
-
-ROUNDING = 1e-9
-"""Share of a need that may be rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,9 +288,6 @@ FURTHEST = 0.65
 """Share by which a need may be met and is kept, since more may be asked for than is needed."""
 
 
-NEARLY = 1e-9
-"""Share by which sums of loads may differ with their order."""
-
 IN_DOMAINS = ("domains", "group")
 """Kinds of needs of which nodes have the room of their domain."""
 
@@ -362,13 +357,13 @@ class Shortage(NamedTuple):
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
         sentence = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
         lacking = self.needed - self.held
-        if lacking < -NEARLY * self.needed:  # whole replicas: fewer fit if they grow
+        if lacking < -ROUNDING * self.needed:  # whole replicas: fewer fit if they grow
             where = f"{self.measure}{where} has room for {held}{large}"
             return f"{when}{where}, and for fewer than the {needed} needed if loads are any larger"
         # what is short by less than the digits that are written must not read as if it were not
         if held != needed:
             return sentence
-        if lacking > NEARLY * self.needed:
+        if lacking > ROUNDING * self.needed:
             return f"{sentence}: {quantity(lacking)} too little"
         return f"{when}{self.measure}{where} is full: all its room, {held}{large}, is needed"
 

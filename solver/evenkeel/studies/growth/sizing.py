@@ -19,7 +19,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, ROUNDING, entries_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_number, check_truth
 from evenkeel.model.reading.selection import find_nodes
@@ -237,9 +237,6 @@ MOST_LISTED = 8
 
 CROWDED = 0.9
 """Share of its capacity above which a node is nearly full."""
-
-NEARLY = 1e-9
-"""Share by which prices and sums may differ by rounding."""
 
 SizingStatus = Literal["optimal", "feasible", "infeasible", "not found"]
 
@@ -638,7 +635,7 @@ class _Search:
         """Look for what is cheaper between what was asked for in vain and what fits."""
         asked, many = (low + high) / 2.0, self.start is not None and len(self.start.node) > MANY
         for _ in range(AGAIN):
-            if self._price_of_best <= self.at_least * (1.0 + NEARLY):
+            if self._price_of_best <= self.at_least * (1.0 + ROUNDING):
                 return
             assert self.best is not None
             found = self._cheapest(asked, self.too_few, self.best[0])
@@ -717,7 +714,7 @@ class _Search:
         """The worst of what is lacking without any node of these kinds."""
         return _worst([
             one for one, left in zip(self.shortages, self.rows.lacking[:, 0], strict=True)
-            if left > NEARLY * one.needed
+            if left > ROUNDING * one.needed
         ])  # fmt: skip
 
     def why_no_fewer(self, count: NDArray[np.int64]) -> str:
@@ -760,7 +757,7 @@ class _Search:
         assert self.best is not None
         count, fit = self.best
         price, at_least = self._price_of_best + base, self.at_least + base
-        optimal = price <= at_least * (1.0 + NEARLY)
+        optimal = price <= at_least * (1.0 + ROUNDING)
         if optimal:
             at_least = price
         saying = "no less will do" if optimal else f"at least {quantity(at_least)} is needed"
@@ -820,7 +817,7 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
 
 def _worst(shortages: list[Shortage]) -> tuple[Shortage, ...]:
     """Return the worst shortage of each measure and loss, the worst first, as many as one reads."""
-    order = sorted(shortages, key=lambda one: (one.held + NEARLY) / (one.needed + NEARLY))
+    order = sorted(shortages, key=lambda one: (one.held + ROUNDING) / (one.needed + ROUNDING))
     first: dict[tuple[str, str], Shortage] = {}
     for one in order:
         first.setdefault((one.loss, one.full), one)

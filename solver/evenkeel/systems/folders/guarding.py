@@ -22,6 +22,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted, some_of
@@ -212,10 +213,6 @@ def _rules(cluster: Cluster, planned: Placement, mixed: Placement) -> list[str]:
     ]
 
 
-ROUNDING = 1.0 + 1e-9
-"""Above a capacity by this a node is still within it: sums are added up in another order here."""
-
-
 class Step(NamedTuple):
     """What a wave does to a partition: how far it then is on its way, and its nodes."""
 
@@ -237,7 +234,7 @@ def has_room(
     cluster = plan_of(plan).cluster
     if cluster.topology.tier_capacity:
         return False
-    most, capacity = load_of(cluster), cluster.nodes.capacity * ROUNDING
+    most, capacity = load_of(cluster), cluster.nodes.capacity * (1.0 + ROUNDING)
     names, placement = cluster.partitions.names, cluster.placement
     index = {name: p for p, name in enumerate(names)}
     load = np.zeros_like(cluster.nodes.capacity)

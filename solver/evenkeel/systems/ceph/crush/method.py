@@ -30,6 +30,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import marked
 from evenkeel.model.placement import Flag
+from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.ceph.crush.cluster import FORMAT, CephMap, slots_of
@@ -55,9 +56,6 @@ from evenkeel_kernels.ceph import upmap as kernels
 
 HALVINGS = 60
 """Enough to find a level to the last bit of a double."""
-
-SLACK = 1e-9
-"""What a product of a level and a share may fall short of a whole number by rounding."""
 
 
 class Standing(NamedTuple):
@@ -304,7 +302,7 @@ def _aims(
         if part.room(share + deviation) >= replicas:
             high[inside] = part.whole(share + deviation)
             low[inside] = lifted[inside]
-        elif (attainable >= share * (1.0 - SLACK)).all():  # only whole replicas are in the way
+        elif (attainable >= share * (1.0 - ROUNDING)).all():  # only whole replicas are in the way
             high[inside] = part.whole(share + part.least_deviation())
             low[inside] = lifted[inside]
         else:
@@ -326,7 +324,7 @@ class _Part:
 
     def whole(self, limit: NDArray[np.float64]) -> NDArray[np.float64]:
         """Replicas that each device takes up to ``limit``; none where it deserves none."""
-        return np.minimum(np.floor(limit + SLACK), self.groups) * (self.share > 0)
+        return np.minimum(np.floor(limit + ROUNDING), self.groups) * (self.share > 0)
 
     def room(self, limit: NDArray[np.float64]) -> float:
         """Replicas that fit up to ``limit`` on each device."""
@@ -335,7 +333,7 @@ class _Part:
     def attainable(self) -> NDArray[np.float64]:
         """Shares that the domains allow: what one cannot hold goes to the others by weight."""
         deserved = np.bincount(self.domain, self.share)
-        enough = self.replicas * (1.0 - SLACK)
+        enough = self.replicas * (1.0 - ROUNDING)
         level = _least(lambda x: float(np.minimum(self.groups, x * deserved).sum()) >= enough, 1.0)
         held = np.minimum(self.groups, level * deserved)
         factor = np.divide(held, deserved, out=np.zeros_like(held), where=deserved > 0)
@@ -345,7 +343,7 @@ class _Part:
         """Replicas that each device should have: as many as the deviation asks, if all can have."""
 
         def low(x: float) -> NDArray[np.float64]:
-            return np.maximum(np.ceil(attainable - x - SLACK), 0.0)
+            return np.maximum(np.ceil(attainable - x - ROUNDING), 0.0)
 
         return low(_least(lambda x: float(low(x).sum()) <= self.replicas, deviation))
 
@@ -373,10 +371,6 @@ def _least(enough: Callable[[float], bool], low: float) -> float:
         else:
             low = middle
     return high
-
-
-ROUNDING = 1e-9
-"""What a desired number may be off a whole one by rounding."""
 
 
 @dataclass(frozen=True)
