@@ -7,8 +7,11 @@ import subprocess
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.ceph.crush.crush_map import IN, Bucket, CrushMap, CrushRule, Step
 from evenkeel.systems.ceph.crush.placement import Pool, raw
+from evenkeel.systems.ceph.format import FORMAT
+from evenkeel.systems.folders.carrier import Change
 from tests.support.systems.bench import System
 
 HOSTS, GROUPS = 5, 32
@@ -201,3 +204,13 @@ def test_what_is_written_names_devices_by_number(plan, tmp_path):
     lines = [" ".join(words) for way in (folder, folder / "undo") for words in words_of(way)]
     assert lines
     assert all(re.fullmatch(r"ceph osd (rm-)?pg-upmap-items 1\.[0-9a-f]+[ 0-9]*", x) for x in lines)
+
+
+def test_what_would_break_a_rule_is_refused(plan):
+    cluster = plan.cluster
+    before = tuple(cluster.placement.nodes[0].tolist())
+    beside = before[0] ^ 1  # the other device of the host
+    after = (before[0], beside, before[2])
+    change = Change(0, "1.0", before, after, before[0], before[0], restored=False, joins=(beside,))
+    with pytest.raises(InvalidInput, match=r"1\.0: would break CRUSH rule replicated"):
+        FORMAT.carrier.orders(cluster, [[change]])

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.folders.carrier import (
     Carrier,
-    Change,
     Observed,
     Orders,
     Standing,
@@ -132,7 +131,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     back: list[str] = []
     for pool, groups, mapped in _mapped(native):
         rows = rows_of(placement, groups.start, pool)
-        then[pool.id] = _wanted_pairs(faults, native, pool, mapped, rows)
+        then[pool.id] = _wanted_pairs(faults, native, pool, range(pool.pg_num), mapped, rows)
         leads, led = placement.leader_node[groups], cluster.placement.leader_node[groups]
         for pg in _decreed(cluster, native, pool, mapped, then[pool.id], leads):
             if leads[pg] != led[pg]:
@@ -198,38 +197,46 @@ def rows_of(placement: Placement, begin: int, pool: Pool) -> Rows:
 
 
 def _wanted_pairs(
-    faults: FaultList, native: CephMap, pool: Pool, mapped: Rows, rows: Rows
+    faults: FaultList, native: CephMap, pool: Pool, groups: Sequence[int], mapped: Rows, rows: Rows
 ) -> Pairs:
-    """Return the pairs that turn CRUSH's rows into those wanted; groups that stay keep theirs."""
-    before = native.items.get(pool.id, {})
+    """Return the pairs, by row, that turn CRUSH's rows of groups into those wanted.
+
+    Groups that stay keep theirs.
+    """
+    items, all_whole = native.items.get(pool.id, {}), native.whole.get(pool.id, {})
+    before = {row: items[pg] for row, pg in enumerate(groups) if pg in items}
     if pool.id in native.known:
-        _note_unreachable(faults, pool, rows, mapped)
+        _note_unreachable(faults, pool, groups, rows, mapped)
         return before
-    whole = native.whole.get(pool.id, {})
+    whole = {row: all_whole[pg] for row, pg in enumerate(groups) if pg in all_whole}
     now = upmapped(mapped, native.reweight, whole=whole, items=before)
     changed = (np.sort(now, axis=1) != np.sort(rows, axis=1)).any(axis=1)
     pairs = pairs_between(mapped, rows, positions(native.crush, pool.rule, pool.size))
-    for pg in {*before, *pairs}:
-        if not changed[pg]:
-            pairs[pg] = [*before.get(pg, ())]
+    for row in {*before, *pairs}:
+        if not changed[row]:
+            pairs[row] = [*before.get(row, ())]
     reached = upmapped(mapped, native.reweight, whole=whole, items=pairs)
-    _note_unreachable(faults, pool, rows, reached)
+    _note_unreachable(faults, pool, groups, rows, reached)
     broken = changed & breaks_rule(native.crush, pool, reached)
     if broken.any():
         broken &= ~breaks_rule(native.crush, pool, now)
-    for pg in np.flatnonzero(broken).tolist():
+    for row in np.flatnonzero(broken).tolist():
         message = f"would break CRUSH rule {native.crush.rule(pool.rule).name}"
-        faults.add(f"{pool.id}.{pg:x}", reached[pg].tolist(), message)
+        faults.add(f"{pool.id}.{groups[row]:x}", reached[row].tolist(), message)
     return pairs
 
 
-def _note_unreachable(faults: FaultList, pool: Pool, rows: Rows, reached: Rows) -> None:
+def _note_unreachable(
+    faults: FaultList, pool: Pool, groups: Sequence[int], rows: Rows, reached: Rows
+) -> None:
     """Note the groups that pairs do not bring to where they should be."""
     short = np.sort(reached, axis=1) != np.sort(rows, axis=1)
-    for pg in np.flatnonzero(short.any(axis=1)).tolist():
-        wanted = [osd for osd in rows[pg].tolist() if osd != NO_OSD]
-        got = [osd for osd in reached[pg].tolist() if osd != NO_OSD]
-        faults.add(f"{pool.id}.{pg:x}", wanted, f"pg-upmap-items can only bring about {got}")
+    for row in np.flatnonzero(short.any(axis=1)).tolist():
+        wanted = [osd for osd in rows[row].tolist() if osd != NO_OSD]
+        got = [osd for osd in reached[row].tolist() if osd != NO_OSD]
+        faults.add(
+            f"{pool.id}.{groups[row]:x}", wanted, f"pg-upmap-items can only bring about {got}"
+        )
 
 
 def _decreed(
@@ -926,42 +933,17 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             (w, one) for w, wave in enumerate(waves) for one in wave if begin <= one.partition < end
         ]
         if own:
-            mapped = native.rows(pool, native.reweight, upmaps=False)
-            items = _pairs(faults, native, pool, mapped, own, begin)
-            for (w, one), pairs in zip(own, items, strict=True):
+            groups = [one.partition - begin for _, one in own]
+            mapped = native.rows(pool, native.reweight, upmaps=False)[groups]
+            wanted = np.array([one.after for _, one in own], np.int32)
+            wanted[wanted < 0] = NO_OSD
+            pairs = _wanted_pairs(faults, native, pool, groups, mapped, wanted)
+            for row, (w, one) in enumerate(own):
                 if {*one.before} != {*one.after}:
-                    found[w].append(_command(pool, one.partition - begin, pairs))
+                    found[w].append(_command(pool, groups[row], pairs.get(row, ())))
         begin = end
     faults.raise_if_any()
     return [Orders(each) for each in found]
-
-
-def _pairs(
-    faults: FaultList,
-    native: CephMap,
-    pool: Pool,
-    mapped: Rows,
-    own: Sequence[tuple[int, Change]],
-    begin: int,
-) -> list[Sequence[tuple[int, int]]]:
-    """Return the pairs that put each changed placement group where it is to be."""
-    natural = mapped[[one.partition - begin for _, one in own]]
-    wanted = np.array([one.after for _, one in own], np.int32)
-    wanted = np.where(wanted < 0, NO_OSD, wanted).astype(np.int32)
-    allowed = positions(native.crush, pool.rule, pool.size)
-    found: Mapping[int, Sequence[tuple[int, int]]] = pairs_between(natural, wanted, allowed)
-    before = native.items.get(pool.id, {})
-    items = {
-        i: before.get(one.partition - begin, ()) if one.restored else found.get(i, ())
-        for i, (_, one) in enumerate(own)
-    }
-    reached = upmapped(natural, native.reweight, items=items)
-    short = (np.sort(reached, axis=1) != np.sort(wanted, axis=1)).any(axis=1)
-    for i in np.flatnonzero(short).tolist():
-        got = [osd for osd in reached[i].tolist() if osd != NO_OSD]
-        asked = [osd for osd in wanted[i].tolist() if osd != NO_OSD]
-        faults.add(own[i][1].name, asked, f"pg-upmap-items can only bring about {got}")
-    return [*items.values()]
 
 
 def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> Command:
