@@ -308,9 +308,11 @@ def _yielding(rule: "Rule", tiers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
-    """Read the files that the arguments name as a cluster, changed as the arguments ask."""
-    cluster = read_files(arguments, files_of(arguments, waiting))
+def read_cluster(
+    arguments: argparse.Namespace, waiting: Waiting, files: Sequence[Any] = ()
+) -> "Cluster":
+    """Read files, those that the arguments name by default, as a cluster changed as they ask."""
+    cluster = read_files(arguments, files or files_of(arguments, waiting))
     note_left_out(arguments, cluster)
     cluster = with_measured_loads(arguments, cluster)
     return changed(cluster, arguments) if "drain" in arguments else cluster

@@ -13,12 +13,11 @@ from evenkeel.cli.arguments import (
     add_command,
     goals_of,
     option_name,
-    read_options,
     throttle_from,
 )
 from evenkeel.cli.commands.plan import beyond_limits, code_of_plan, figures_of_plan, verdict_of_plan
 from evenkeel.cli.output import BROKEN, DONE, by_group, emit, list_kinds, page
-from evenkeel.cli.reading import changed, files_of, note_left_out, with_measured_loads
+from evenkeel.cli.reading import files_of, read_cluster, read_files, with_measured_loads
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.printable import counted
@@ -54,7 +53,6 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.systems.plans.reading import holds_plan
-    from evenkeel.systems.registry import read
 
     with Waiting(arguments.quiet) as waiting:
         given = files_of(arguments, waiting)
@@ -63,20 +61,16 @@ def run(arguments: argparse.Namespace) -> int:
         others = [one for one in files if not holds_plan(one)]
         if len(plans) > 1:
             raise InvalidInput([Fault("FILE", arguments.files, "has more than one plan")])
-        options = read_options(arguments)
-        cluster = read(*others, format=arguments.format, **options) if others or not plans else None
         _check_asked(arguments, plan=bool(plans))
-        if arguments.loads and cluster is None:
+        if not plans:
+            return _check_placement(read_cluster(arguments, waiting, files), arguments, waiting)
+        cluster = None
+        if others:
+            cluster = with_measured_loads(arguments, read_files(arguments, others))
+        elif arguments.loads:
             message = "are of a cluster: name its files beside the plan"
             raise InvalidInput([Fault("--loads", arguments.loads, message)])
-        if cluster is not None and plans:
-            cluster = with_measured_loads(arguments, cluster)
-        if plans:
-            return _check_plan(plans[0], cluster, arguments, waiting)
-        assert cluster is not None
-        note_left_out(arguments, cluster)
-        cluster = with_measured_loads(arguments, cluster)
-        return _check_placement(changed(cluster, arguments), arguments, waiting)
+        return _check_plan(plans[0], cluster, arguments, waiting)
 
 
 def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
@@ -131,12 +125,11 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.view.results import report_state
 
     waiting.doing("checking")
-    for name in arguments.assumed.intersection(OTHER_GOALS):
-        setattr(arguments, name, None)  # at the top of a file of options it is for solves
+    own = vars(arguments) | dict.fromkeys(arguments.assumed.intersection(OTHER_GOALS))
     if "level" in arguments.assumed:
-        arguments.level = NOT_GIVEN
-    goals = goals_of(arguments)
-    if goals is not None and arguments.level is NOT_GIVEN:
+        own["level"] = NOT_GIVEN  # at the top of a file of options goals are for solves
+    goals = goals_of(argparse.Namespace(**own))
+    if goals is not None and own["level"] is NOT_GIVEN:
         goals = replace(goals, level=None)  # what is not named is not checked
     if goals is not None:
         faults = FaultList()
