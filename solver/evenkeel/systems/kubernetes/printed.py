@@ -65,18 +65,14 @@ def objects_of(notes: Notes, document: Document) -> Iterator[dict[str, Any]]:
     """Yield the nodes and pods of the tables in a text."""
     for row in rows_of(notes, document.data.decode("utf-8", "replace"), UNTITLED, USUAL):
         if "ROLES" in row:
-            yield _node(notes, row)
+            yield node_of(notes, row)
         elif "NODE" in row:
             yield _pod(notes, row["NAMESPACE"] or "default", row)
     notes.add(NO_RULES)
 
 
-def node_named(name: str) -> dict[str, Any]:
-    """Return a node that only pods name."""
-    return _node(Notes(), {"NAME": name, "STATUS": "Ready"})
-
-
-def _node(notes: Notes, row: dict[str, str]) -> dict[str, Any]:
+def node_of(notes: Notes, row: dict[str, str]) -> dict[str, Any]:
+    """Return the node of a row as an object."""
     if "STATUS" not in row:
         notes.add(STATELESS, row["NAME"])
     states = row.get("STATUS", "Ready").split(",")

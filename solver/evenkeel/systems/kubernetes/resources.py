@@ -18,7 +18,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
-from evenkeel.systems.kubernetes.printed import is_table, node_named, objects_of
+from evenkeel.systems.kubernetes.printed import is_table, node_of, objects_of
 from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
@@ -471,7 +471,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     if found.is_printed and not found.nodes:
         found.notes.add(NO_NODES)
         for name in {one.spec.nodeName or "" for _, one in found.pods.values()} - {""}:
-            _take(found, "", msgspec.Raw(msgspec.json.encode(node_named(name))), "")
+            node = node_of(found.notes, {"NAME": name, "STATUS": "Ready"})
+            _take(found, "", msgspec.Raw(msgspec.json.encode(node)), "")
     return found
 
 
