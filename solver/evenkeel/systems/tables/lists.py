@@ -1,4 +1,4 @@
-"""Read cells that list several nodes."""
+"""Read cells: those that are true or false or have no value, and those that list nodes."""
 
 import contextlib
 import re
@@ -7,6 +7,10 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from evenkeel.systems.csv_text import Table
+
+TRUE, FALSE = ("true", "t", "yes", "y", "1", "x"), ("false", "f", "no", "n", "0", "")
+NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
+"""Cells that databases and scripts write where they have no value."""
 
 SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
 """How a cell of several nodes looks."""

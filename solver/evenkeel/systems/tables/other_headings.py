@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from evenkeel.systems.csv_text import Table
-from evenkeel.systems.tables.lists import row_by_replica
+from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "keyspace", "collection", "database"),
@@ -28,10 +28,6 @@ FLAGGED = {"leader": ("is_leader", "leader"), "learner": ("is_learner",)}
 """Columns that are true where a replica has a role, or that name the node which has it."""
 
 PORT = "nodeport"
-TRUE, FALSE = ("true", "t", "yes", "y", "1", "x"), ("false", "f", "no", "n", "0", "")
-NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
-"""Cells that databases and scripts write where they have no value."""
-
 KEPT = ("size_", "load_", "leader_load_", "non_voter_load_")
 
 

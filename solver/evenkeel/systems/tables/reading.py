@@ -32,8 +32,8 @@ from evenkeel.systems.printed import HEAD
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows
-from evenkeel.systems.tables.lists import row_by_replica
-from evenkeel.systems.tables.other_headings import FALSE, NULLS, TRUE, in_our_words, titles_in
+from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
+from evenkeel.systems.tables.other_headings import in_our_words, titles_in
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
