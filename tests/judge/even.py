@@ -67,7 +67,7 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         return
     able = _leading(world)
     weight = {n: float(world.lead_weight[n]) for n in able}
-    forced = _leaders_forced(world, able)
+    forced = _leaders_forced(world, able, result)
     at = [after.leader_node(p) for p in range(world.partitions)]
     counts = {n: float(at.count(n)) for n in able}
     if _is_plainly_within(weight, tolerance, forced, counts):
@@ -157,7 +157,7 @@ def group_goals(world: World) -> list[GroupGoal] | None:
         asked = max((k for name, k in chosen.items() if fnmatchcase(f"g{g}", name)), default=0)
         wanted = sum(world.wanted[p] for p in members)
         leads = sum(world.wanted[p] > 0 for p in members) if world.has_leaders else 0
-        room = [_room(world, members, n) for n in everyone]
+        room = [_room(world, members, n, world.capacity[n]) for n in everyone]
         takers = [n for n in able if world.may_receive[n] and room[n]]
         least, tolerance = min(asked, leads // max(len(takers), 1)), leaders
         if least < asked and leaders is None:
@@ -186,14 +186,13 @@ def _share_beside_kept(world: World, members: list[int], able: list[int]) -> flo
         world.wanted[p] > 0 and not any(_may_lead(world, p, n) for n in able if n not in takers)
         for p in members if world.has_leaders
     )  # fmt: skip
-    room = [_room(world, members, n) for n in takers]
+    room = [_room(world, members, n, world.capacity[n]) for n in takers]
     return _share(alone, room) if any(room) else 0.0
 
 
-def _room(world: World, members: list[int], n: int) -> int:
-    """Return how many replicas of some partitions a node may hold."""
-    if not world.may_receive[n]:
-        return sum(world.came.rows[p].count(n) for p in members if world.may_hold[n])
+def _room(world: World, members: list[int], n: int, most: list[float]) -> int:
+    """Return how many replicas of some partitions a node may hold within so much of each load."""
+    takes, keeps = world.may_receive[n], world.may_hold[n]
     lightest = [
         [min(table[p][d] for table in (world.voter_load, world.leader_load, world.light_load))
          for d in range(world.dimensions)]
@@ -202,12 +201,15 @@ def _room(world: World, members: list[int], n: int) -> int:
     pinned = [p for p in range(world.partitions) if n in world.pinned[p]]
     stays = {p for p in members if p in pinned}
     free = [
-        p for p in members if world.wanted[p] and n not in world.forbidden[p] and p not in stays
-    ]
+        p for p in members
+        if world.wanted[p] and n not in world.forbidden[p] and p not in stays
+        and (takes or (keeps and n in world.came.rows[p]))
+    ]  # fmt: skip
     room = len(stays) + len(free)
-    room = room if world.max_replicas[n] < 0 else min(room, world.max_replicas[n])
-    for d, capacity in enumerate(world.capacity[n]):
-        left = capacity * (1.0 + NEARLY) - sum(lightest[p][d] for p in pinned)
+    if takes and world.max_replicas[n] >= 0:
+        room = min(room, world.max_replicas[n])
+    for d, load in enumerate(most):
+        left = load * (1.0 + NEARLY) - sum(lightest[p][d] for p in pinned)
         totals = itertools.accumulate(sorted(lightest[p][d] for p in free))
         room = min(room, len(stays) + sum(total <= left for total in totals))
     return room
@@ -437,11 +439,18 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
     return places
 
 
-def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]], float]:
-    """Say how many partitions can be led in a set of nodes only."""
-    most = _most_led(world, able, {n: _room(world, [*range(world.partitions)], n) for n in able})
+def _leaders_forced(
+    world: World, able: list[int], result: ek.Result
+) -> Callable[[frozenset[int]], float]:
+    """Say how many partitions can be led in a set of nodes only, within the targets of loads."""
+    most = _most_led(world, able, _room_to_lead(world, able, result.bounds.target.tolist()))
     everywhere = most(frozenset(able))
     return lambda inside: everywhere - most(frozenset(able) - inside)
+
+
+def _room_to_lead(world: World, able: list[int], most: list[list[float]]) -> dict[int, float]:
+    """Return how many partitions nodes may hold within so much of each load."""
+    return {n: float(_room(world, [*range(world.partitions)], n, most[n])) for n in able}
 
 
 def _most_led(
@@ -479,11 +488,11 @@ def _may_lead(world: World, p: int, n: int) -> bool:
 
 
 def leads_without_room(world: World, result: ek.Result) -> Iterator[str]:
-    """Yield whether fewer can lead within the targets of leaders than can without."""
+    """Yield whether fewer can be led within the targets than within those of loads alone."""
     able = _leading(world)
     if len(able) > MOST_NODES or world.case.goals.get("leaders") is None or not world.has_leaders:
         return
-    room = {n: float(_room(world, [*range(world.partitions)], n)) for n in able}
+    room = _room_to_lead(world, able, result.bounds.target.tolist())
     target = result.bounds.leader_target.tolist()
     within = {n: min(most, target[n] // 1.0) for n, most in room.items()}
     could, can = (_most_led(world, able, most)(frozenset(able)) for most in (room, within))

@@ -62,6 +62,12 @@ LED = [
     ("groups_beside", 37),
     ("groups_beside", 270),
     ("groups_beside", 729),
+    ("whole_loads", 9010),
+    ("whole_loads", 30401),
+    ("holders", 9084),
+    ("leaders_beside", 30275),
+    ("leaders_beside", 30909),
+    ("groups_beside", 9262),
 ]
 
 

@@ -40,7 +40,7 @@ def test_a_node_leads_what_one_beside_it_has_no_room_for(others):
         capacity=[[1.0], [20.0], [20.0], [20.0]], load=[[1.0]] * (6 + others), replicas=1,
         tags={"ssd": [True, True, False, False]}, rules=[Rule(**SSD)], rule=[0] * 6 + [-1] * others,
     )  # fmt: skip
-    target = bounds(cluster, Goals(leaders=0.0)).leader_target
+    target = bounds(cluster, Goals(level=None, leaders=0.0)).leader_target
     assert target[1] == 5.0 and target[2:].sum() >= others
 
 

@@ -74,7 +74,7 @@ class _Kinds(NamedTuple):
 def _group_targets(cluster: Cluster, groups: float | Mapping[str, float | None]) -> Ints64:
     partitions, scope, kinds = cluster.partitions, partition_scope(cluster), _Kinds.found(cluster)
     count, alike = len(partitions.group_names), np.ones(len(cluster.nodes))
-    most = most_held(cluster, kinds.of, len(kinds.group))
+    most = most_held(cluster, kinds.of, len(kinds.group), cluster.nodes.capacity, alike)
     wanted = np.bincount(kinds.of, partitions.replicas, len(kinds.group))
     forced = _shares(kinds, count, most, wanted, alike)
     for q, demands in enumerate(scope.demands):
@@ -219,7 +219,7 @@ def _lead_goals(cluster: Cluster, goals: Goals) -> LeadGoals:
     weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
     led = partitions.replicas > 0
     asked = least_leaders(FaultList(), cluster, goals)
-    most = most_held(cluster, kinds.of, len(kinds.group), each=True)
+    most = most_held(cluster, kinds.of, len(kinds.group), nodes.capacity, weight, each=True)
     most[:, weight == 0.0] = 0
     members = np.bincount(kinds.of[led], minlength=len(kinds.group))
     share = _shares(kinds, groups, most, members, weight)

@@ -69,12 +69,15 @@ def most_by_number(placed: PlacementCounts) -> Reals:
     return np.where(most >= 0, most * placed.heaviest.max(0, initial=0.0), np.inf)
 
 
-def most_held(cluster: Cluster, part: Ints, parts: int, *, each: bool = False) -> Ints64:
+def most_held(
+    cluster: Cluster, part: Ints, parts: int, room: Reals, weight: Reals, *, each: bool = False
+) -> Ints64:
     """Return how many replicas of some parts of the partitions each node may hold, (U, N).
 
     ``part (P,)`` is that of each partition, and ``each`` counts one replica of a partition only. A
-    node that receives replicas may hold those that rules, closed pairs, its number of replicas and
-    its capacity beside what is pinned allow; any other one those that it has and keeps.
+    node that receives replicas may hold those that rules, closed pairs and its number of replicas
+    allow, any other one those that it has and keeps; both as many as fit into its ``room (N, D)``
+    beside what is pinned. Room for far more than the even share by ``weight (N,)`` is no limit.
     """
     placed, scope, nodes = (
         PlacementCounts.of(cluster, cluster.placement), partition_scope(cluster), cluster.nodes
@@ -100,26 +103,29 @@ def most_held(cluster: Cluster, part: Ints, parts: int, *, each: bool = False) -
         np.add.at(most, (part[placed.partition(at)], stays[at] - 1), 1)
     limited = nodes.may_receive & (nodes.max_replicas >= 0)
     most[:, limited] = np.minimum(most[:, limited], nodes.max_replicas[limited])
-    return _most_fitting(placed, part, copies, np.bincount(part, wanted, parts), most)
+    wanted = np.bincount(part, wanted, parts)
+    return _most_fitting(placed, part, copies, wanted, most, room, weight)
 
 
 def _most_fitting(
-    placed: PlacementCounts, part: Ints, copies: Ints, wanted: Ints, most: Ints64
-) -> Ints64:
-    """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
+    placed: PlacementCounts, part: Ints, copies: Ints, wanted: Ints, most: Ints64, room: Reals,
+    weight: Reals,
+) -> Ints64:  # fmt: skip
+    """Return the most that also fit into a room beside what is pinned, (U, N)."""
     cluster, parts = placed.cluster, np.arange(len(most))
-    nodes, lightest, alike = cluster.nodes, placed.lightest, np.ones(len(cluster.nodes))
+    nodes, lightest = cluster.nodes, placed.lightest
     owner, home = pinned(cluster.placement)
     count = np.bincount(part, copies, len(most))
     tried = most.copy()
-    shares = np.minimum(SHARES * even_share(most, wanted, alike) + 1.0, count)
+    share = np.outer(even_share(most, wanted, weight), weight)
+    shares = np.minimum(SHARES * share + 1.0, count[:, None])
     for d in range(lightest.shape[1]):
-        free = nodes.capacity[:, d] - np.bincount(home, lightest[owner, d], len(nodes))
-        weight = np.bincount(part, copies * lightest[:, d], len(most))
-        asks = weight / np.maximum(count, 1.0) * shares  # as many of the lightest weigh no more
-        if free[nodes.may_receive].min(initial=np.inf) >= asks.max(initial=0.0):
+        free = room[:, d] - np.bincount(home, lightest[owner, d], len(nodes))
+        load = np.bincount(part, copies * lightest[:, d], len(most))
+        mean = load / np.maximum(count, 1.0)  # as many of the lightest as make a share weigh less
+        u, n = np.nonzero((free < mean[:, None] * shares) & (most > 0))
+        if not len(u):
             continue
-        u, n = np.nonzero((free < asks[:, None]) & nodes.may_receive & (most > 0))
         of, item = np.repeat(part, copies), np.repeat(lightest[:, d], copies)
         order = np.lexsort((item, of))
         first = np.searchsorted(of[order], np.append(parts, len(most)))
@@ -130,7 +136,7 @@ def _most_fitting(
         fits = np.minimum(fits, first[u + 1]) - first[u] + stays[u * len(nodes) + n]
         most[u, n] = np.minimum(most[u, n], fits)
     if (most < tried).any():  # what does not fit is for the others, which may be full then
-        return _most_fitting(placed, part, copies, wanted, most)
+        return _most_fitting(placed, part, copies, wanted, most, room, weight)
     return most
 
 

@@ -43,7 +43,8 @@ class Goals:
         Dimensions that a mapping leaves out are not levelled. A share, 0.05, or a text, ``"5%"``;
         above 1 a text only.
     leaders : float or str, optional
-        Tolerance for the leaders of a node, in whole ones; None: do not level them. What
+        Tolerance for the leaders of a node, in whole ones; None: do not level them. What a node
+        cannot lead, as too few replicas are within its ``level``, is shared by the others. What
         leading costs is levelled by a dimension that only leaders load.
     floor : float, str, or mapping of str to (float, str or None), optional
         Tolerance below, as ``level`` is above: every accepting node holds at least (1 - floor) x

@@ -339,14 +339,15 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     with np.errstate(invalid="ignore"):  # of two sums the one that is known
         even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)
-    leaders, ratio, leader_target = _leaders(cluster, goals)
+    target = level_target(placed, goals, even, least, parts)
+    leaders, ratio, leader_target = _leaders(cluster, goals, target)
     return _Levels(
         fair=read_only(fair),
         level=read_only(terms.max(0)),
         level_term=tuple(names[i] for i in terms.argmax(0)),
         even=read_only(even),
         least=read_only(least),
-        target=read_only(level_target(placed, goals, even, least, parts)),
+        target=read_only(target),
         leaders=leaders,
         leader_ratio=ratio,
         leader_target=read_only(leader_target),
@@ -511,8 +512,11 @@ def _raised_together(
     return np.where(free, most, counts(factor) * units)
 
 
-def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, Reals]:
-    """Return the least greatest number of leaders, its least ratio to the share, and the target."""
+def _leaders(cluster: Cluster, goals: Goals, room: Reals) -> tuple[int, float, Reals]:
+    """Return the least greatest number of leaders, its least ratio to the share, and the target.
+
+    The last is for nodes that hold no more than their ``room (N, D)``.
+    """
     nodes = cluster.nodes
     count = wanted_leaders(cluster)
     able = nodes.may_lead & usable(cluster)
@@ -522,4 +526,4 @@ def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, Reals]:
     least, ratio = -(-count // int(able.sum())), whole_level(weight * (count / weight.sum()), count)
     if goals.leaders is None:
         return least, ratio, np.full(len(nodes), np.inf)
-    return least, ratio, leader_shares(cluster).target(goals.leaders, weight, 1.0)
+    return least, ratio, leader_shares(cluster, room).target(goals.leaders, weight, 1.0)

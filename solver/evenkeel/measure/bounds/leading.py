@@ -34,24 +34,28 @@ STEEPEST = 0.125
 """No worth falls behind another by more than this factor in a step: floats have room for all."""
 
 
-def leader_shares(cluster: Cluster) -> Even:
-    """Return how many partitions each node leads where that is as level as rules permit."""
-    nodes, most = cluster.nodes, most_led(cluster)
-    able = nodes.may_lead & usable(cluster) & (most > 0.0)
-    weight = np.where(able, nodes.lead_weight, 0.0)
+def leader_shares(cluster: Cluster, room: Reals) -> Even:
+    """Return how many partitions each node leads where that is as level as rules permit.
+
+    No node holds more than its ``room (N, D)``.
+    """
+    nodes = cluster.nodes
+    weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
+    most = most_led(cluster, room, weight)
+    weight = np.where(most > 0.0, weight, 0.0)
     ways = Ways.of(cluster, weight)
     parts = ways.fullest()
-    room = [float(most[inside].sum()) for inside, _ in parts]
-    lost = max(led - there for (_, led), there in zip(parts, room, strict=True))
-    forced = [(inside, min(led, there)) for (inside, led), there in zip(parts, room, strict=True)]
+    fits = [float(most[inside].sum()) for inside, _ in parts]
+    lost = max(led - there for (_, led), there in zip(parts, fits, strict=True))
+    forced = [(inside, min(led, there)) for (inside, led), there in zip(parts, fits, strict=True)]
     load, endless = parts[-1][1] - max(lost, 0.0), np.full(len(nodes), np.inf)
     return shares_with_room(load, weight, most, 1.0, forced, endless, *ways.sets(most))[0]
 
 
-def most_led(cluster: Cluster) -> Reals:
+def most_led(cluster: Cluster, room: Reals, weight: Reals) -> Reals:
     """Return the partitions that each node may lead, (N,); infinite for as many as there are."""
     none = np.zeros(len(cluster.partitions), np.int64)
-    most = most_held(cluster, none, 1, each=True)[0]
+    most = most_held(cluster, none, 1, room, weight, each=True)[0]
     bound = cluster.nodes.may_lead & (most < wanted_leaders(cluster))
     return np.where(bound, most, np.inf)
 

@@ -283,7 +283,9 @@ def stock_and_demands(
     banned = cluster.forbidden
     leads = has_leaders(cluster)
     able = usable(cluster)
-    even, leading = bounds_of_levels(cluster, Goals(level=None)), leader_shares(cluster)
+    even = bounds_of_levels(cluster, Goals(level=None))
+    leading = leader_shares(cluster, nodes.capacity)
+    weight = np.where(nodes.may_lead & able, nodes.lead_weight, 0.0)
     roomy = ample_room(placed, able)
     if leads and not np.array_equal(able, able & nodes.may_lead):
         roomy = np.full(len(roomy), np.inf)  # leaders are forced into those that may lead
@@ -301,8 +303,10 @@ def stock_and_demands(
         roomy=roomy,
         lead_even=leading.level,
         lead_least=_stays_least(leading.level, leading.least),
-        leads_alike=bool((roomy < np.inf).all() and (most_led(cluster) == np.inf).all()),
-        lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
+        leads_alike=bool(
+            (roomy < np.inf).all() and (most_led(cluster, nodes.capacity, weight) == np.inf).all()
+        ),
+        lead_weight=weight,
         led=wanted_leaders(cluster),
         bytes_dimension=cluster.bytes_dimension,
     )
