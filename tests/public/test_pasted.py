@@ -255,6 +255,11 @@ class TestElasticsearch:
         case = public("elasticsearch/state-without-nodes")
         assert {*ek.read(case.path("state.json")).nodes.names} == {"id1", "id2"}
 
+    def test_copies_by_node(self, public):
+        case = public("elasticsearch/routing-nodes-alone")
+        answer = case.run("solve", "state.json", "--json")
+        assert (answer.code, answer.json["moves"], answer.json["unplaced"]) == (3, 0, 5)
+
     def test_sizes_in_gigabytes(self, public):
         case = public("elasticsearch/sizes-in-gigabytes")
         assert (

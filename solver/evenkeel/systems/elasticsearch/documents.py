@@ -461,10 +461,18 @@ class RoutingTable(msgspec.Struct):
     indices: dict[str, IndexTable]
 
 
-class State(msgspec.Struct):
-    """The answer of ``_cluster/state``."""
+class RoutingNodes(msgspec.Struct):
+    """The copies of all shards, by node."""
 
-    routing_table: RoutingTable
+    nodes: dict[str, list[Copy]]
+    unassigned: list[Copy] = []
+
+
+class State(msgspec.Struct):
+    """The answer of ``_cluster/state``, which may have the copies in one of its parts."""
+
+    routing_table: RoutingTable | None = None
+    routing_nodes: RoutingNodes | None = None
     nodes: dict[str, StateNode] = {}
     metadata: dict[str, Any] = {}
 
@@ -559,7 +567,7 @@ def _kind_of(document: Document) -> Kind:
         return "shards"
     if b'"nodes"' in head and re.search(SHUTDOWNS, head):
         return "shutdown"
-    if b'"routing_table"' in head or re.match(STATE, head):
+    if re.search(ROUTING, head) or re.match(STATE, head):
         return "state"
     if b'"nodes"' in head and re.search(STATS, head):
         return "stats"
@@ -585,6 +593,9 @@ SHUTDOWNS = rb'"shutdown_startedmillis"|\A\{\s*"nodes"\s*:\s*\[\s*\]'
 
 STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 """What ``_nodes/stats`` has and ``_nodes`` has not."""
+
+ROUTING = rb'"routing_(?:table|nodes)"'
+"""The parts of ``_cluster/state`` that have copies, by shard and by node."""
 
 STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
 """How ``_cluster/state`` begins."""
@@ -821,13 +832,18 @@ def _take_state(found: Findings, document: Document) -> None:
         state = decode_json(found.faults, document, State)
     if state is None:
         return
+    if (table := state.routing_table) is not None:
+        held = [one for of in table.indices.values() for one in of.shards.values()]
+    elif (by_node := state.routing_nodes) is not None:
+        held = [*by_node.nodes.values(), by_node.unassigned]
+    else:
+        found.faults.add(f"{document.name}: routing_table", None, "is missing")
+        return
     found.kinds.add("shards")
     found.files.append((len(found.shards), document.name, []))
     names = {key: node.name for key, node in state.nodes.items()}
     ips = {key: node.transport_address.rpartition(":")[0] for key, node in state.nodes.items()}
-    for copies in (
-        one for of in state.routing_table.indices.values() for one in of.shards.values()
-    ):
+    for copies in held:
         for copy in copies:
             here, there = copy.node or "", copy.relocating_node or ""
             if copy.state == "INITIALIZING" and there:
