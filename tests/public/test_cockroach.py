@@ -866,6 +866,18 @@ def test_leases_of_a_lost_region(public):
     assert (answer.code, led) == (0, {73: 9, 56: 7, 70: 8, 114: 9, 75: 9, 113: 8})
 
 
+def test_columns_left_out_and_a_database_in_the_zones_alone(public):
+    case = public("cockroach/status-without-some-columns")
+    files = ["ranges.txt", "status.txt", "zones.sql"]
+    answer = case.run("check", *files)
+    assert answer.code == 0 and "no partition of 2 ranges (58, 71)" in answer.text
+    assert "no database of the ranges: they count as those of movr" in answer.text
+    cluster = ek.read([case.path(name) for name in files])
+    assert (len(cluster.nodes), cluster.nodes.alive.all()) == (9, True)
+    drained = case.run("solve", *files, "--drain", "9", "--json")
+    assert (drained.code, drained.json["broken"]["not_kept"]) == (4, 3)
+
+
 def test_partitions_by_the_values_that_statements_list(public):
     case = public("cockroach/partitions-by-list")
     files = ["ranges.csv", "status.csv", "zones.sql"]

@@ -17,8 +17,8 @@ HEAD = 65536
 DELIMITERS = "\t;,"
 """Tried in this order on the header line."""
 
-DRAWN = re.compile(r"\s*+[|+]?(?:\s*+:?-++:?\s*+[|+])*\s*+:?-++:?\s*+[|+]?\s*+")
-"""A line of a table that is drawn."""
+DRAWN = re.compile(r"\s*+[|+]?(?:\s*+:?-[-.…]*+:?\s*+[|+])*\s*+:?-[-.…]*+:?\s*+[|+]?\s*+")
+"""A line of a table that is drawn; dots in it stand for columns that were left out."""
 
 STATEMENT = re.compile(
     rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"

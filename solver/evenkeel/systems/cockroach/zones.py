@@ -65,8 +65,6 @@ SETTING = re.compile(
     re.IGNORECASE,
 )
 NO_FIELD = "is not a field of a zone configuration"
-QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
-"""Parts of a target that name its database."""
 
 
 @dataclass
@@ -95,21 +93,23 @@ class Zones:
     def databases_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
         """Return the databases that ranges of these tables, (schema, name), may be of.
 
-        One that has the zone of such a table goes before those that only have a zone. Every
-        cluster has zones of ``system``, whose ranges are rarely read: its own table shows it.
+        One that has the zone of such a table goes before those that only have a zone. Of a name in
+        two parts the first is the database, unless it is a schema. Every cluster has zones of
+        ``system``, whose ranges are rarely read: its own table shows it.
         """
         theirs = {*tables}
-        named = {table for _, table in theirs}
+        schemas, named = {"public", *(one for one, _ in theirs)}, {table for _, table in theirs}
         whole, owning = set[str](), set[str]()
         for kind, target in map(_whole, self.of):
             if target[0] == "system" and "descriptor" not in named:
                 continue
             if kind == "DATABASE":
                 whole.add(target[0])
-            elif len(target) == QUALIFIED[kind] and (
-                target[1:3] in theirs or ("", target[2]) in theirs
-            ):
-                owning.add(target[0])
+            elif kind in ("TABLE", "INDEX"):
+                name = target[: len(target) - (kind == "INDEX")]
+                two = len(name) == 2 and name[0] not in schemas and name[1] in named
+                if two or (len(name) == 3 and not {name[1:], ("", name[2])}.isdisjoint(theirs)):
+                    owning.add(name[0])
         return owning or whole
 
     def of_span(self, span: str) -> dict[str, Any]:
