@@ -33,22 +33,19 @@ class Parameters:
 
     *Sizes*
 
-    ``few_replicas`` are walked to the end; with more than ``many_replicas`` there are no open
-    walks.
+    Up to ``few_replicas`` have free walks and no relief at once; with more than ``many_replicas``
+    there are no open walks.
 
-    *Patience*
+    *End*
 
-    It is given up once the penalty has not fallen to the part ``falls`` for ``far_wait`` long
-    walks, or for ``near_wait`` where the level is about as near as a replica is large. All that
-    level ends after ``most_steps`` steps and looks of a solve, or ``steps_per_partition`` for each
-    partition if that is more, unless the caller says how long it may take.
+    All that level ends after ``most_steps`` steps and looks of a solve, or ``steps_per_partition``
+    for each partition if that is more, unless the caller says how long it may take.
 
     *Strategy*
 
     Moves are made for a goal out of reach only if they leave no more than the part ``worth_moving``
     of the excess. On large clusters replicas may move for leader preferences if more than the part
-    ``leader_preference_violations`` of the partitions is led from a worse choice. Single moves go
-    on after pairs that left less than the part ``worth_descending`` of the excess. Pairs look at
+    ``leader_preference_violations`` of the partitions is led from a worse choice. Pairs look at
     ``pair_looks`` nodes at most, ``pair_stretch`` replicas between two looks at the clock.
     """
 
@@ -74,14 +71,10 @@ class Parameters:
     many_reliefs: int = 8
     few_replicas: int = 2_000
     many_replicas: int = 20_000
-    falls: float = 0.9
-    far_wait: float = 1.0
-    near_wait: float = 8.0
     most_steps: int = 20_000_000
     steps_per_partition: int = 800
     worth_moving: float = 0.9
     leader_preference_violations: float = 0.1
-    worth_descending: float = 0.5
     pair_looks: int = 4_000_000
     pair_stretch: int = 64
 

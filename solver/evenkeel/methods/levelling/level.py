@@ -135,16 +135,13 @@ def room_made(run: SearchRun) -> int:
 
 def level_pairs(run: SearchRun) -> None:
     """Move two replicas of a partition at once, where single moves did not level all."""
-    excess = run.ratio - 1.0
-    if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
+    if run.stop is not None or run.ratio <= 1.0 or moves_spent(run) or run.has_walked_enough:
         return
     before, stood = height_of(run), (run.state.node.copy(), run.state.leader.copy())
     run.work += move_pairs(
         run.problem, run.state, run.targets, run.moves_left, lambda: run.look("pairs"),
         run.parameters,
     )  # fmt: skip
-    if run.ratio - 1.0 < run.parameters.worth_descending * excess:
-        place_and_level(run)
     if run.problem.budgets.binds and not _is_lower(run, before):
         run.restart_from(*stood)
 

@@ -59,12 +59,10 @@ def count_misled(run: SearchRun) -> int:
 
 def _is_worth_leading(run: SearchRun) -> bool:
     """Return whether replicas may move since too many leaders are a worse choice of their rule."""
-    leader_preference_violations = count_misled(run)
+    misled = count_misled(run)
     if size_of(run.request.cluster) <= SMALL:
-        return leader_preference_violations > 0
-    return leader_preference_violations > run.parameters.leader_preference_violations * len(
-        run.state.leader
-    )
+        return misled > 0
+    return misled > run.parameters.leader_preference_violations * len(run.state.leader)
 
 
 def excess(state: State, targets: Targets) -> float:
