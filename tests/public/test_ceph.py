@@ -330,6 +330,26 @@ def test_answers_that_a_balancer_keeps_in_one_file(public, tmp_path):
     assert_same(ek.read(tmp_path / "state.json"), apart)
 
 
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("plain-text", "osd_dump.txt crush.json pg_dump.txt"),
+        ("racks-without-weight", "osd_dump.txt crush.txt"),
+        ("full-under-two-roots", "osd_dump.txt crush.txt osd_df.txt osd_tree.txt"),
+    ],
+)
+def test_a_session_of_several_answers(public, tmp_path, name, files):
+    paths = [public(f"ceph/{name}").path(one) for one in files.split()]
+    asked = [f"[root@mon-01 ~]# ceph {path.stem}\n{path.read_text()}\n" for path in paths]
+    (tmp_path / "session.txt").write_text("".join(asked))
+    (tmp_path / "again.txt").write_text("".join([asked[0], *asked]))
+    apart = ek.read(paths)
+    assert_same(ek.read(tmp_path / "session.txt"), apart)
+    again = ek.read(tmp_path / "again.txt")
+    assert again.placement.node.tolist() == apart.placement.node.tolist()
+    assert again.native.notes[0].startswith("more than one state of ")
+
+
 def test_lines_of_a_terminal_around_json_mean_nothing(public):
     case = public("ceph/console-around-json")
     files = ("osd_dump.json", "crush_dump.json", "pg_dump.json", "osd_df.json")

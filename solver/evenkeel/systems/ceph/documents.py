@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.printed import CUT
 
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
-EPOCH = re.compile(rb"(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
+EPOCH = re.compile(rb"\s*(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
 PG_DUMP = re.compile(rb"^\s*pg_?stat\s+(?:objects|state)\s", re.MULTILINE | re.IGNORECASE)
 
 POOL = re.compile(r"pool (\d+) '(.*?)' (replicated|erasure)(?: profile (\S+))? (.*)")
@@ -137,10 +138,36 @@ def devices_as_json(document: Document) -> Document:
     return replace(document, data=msgspec.json.encode({"nodes": nodes}))
 
 
+BEGINS = re.compile(
+    rb"^(?:epoch \d+[ \t\r]*$|# begin crush map|%b|%b)"
+    % (DEVICES.pattern.lstrip(b"^"), PG_DUMP.pattern.lstrip(b"^")),
+    re.MULTILINE | re.IGNORECASE,
+)
+"""How answers begin that are text."""
+
+
+def _answers(document: Document) -> list[Document]:
+    """Return the answers of a session, text or JSON; a document with one, or none, as it is."""
+    data, above = document.data, b""
+    starts = [] if document.is_json else [one.start() for one in BEGINS.finditer(data)]
+    found = []
+    for begin, end in pairwise([*starts, len(data)]):
+        # what asked for it, and no line of the answer before
+        above += data[:begin].rstrip().rpartition(b"\n")[2] + b"\n"
+        of_map = data.startswith(b"# begin", begin)
+        found.append(
+            document.part(begin, data.rfind(b"}", begin, end) + 1 if of_map else end, above)
+        )
+    if found and (b"\n{" in data or b"\n[" in data):
+        found += [one for one in document.values() if one.is_json]
+    known = [one for one in found if kind_of(one) in (*MAPS, "crush text")]
+    return known if len(known) > 1 else [document]
+
+
 def parts_of(document: Document) -> list[Document]:
-    """Return the maps within ``ceph report`` and its like; any other document as it is."""
+    """Return the answers in a session or ``ceph report``; any other document as it is."""
     if kind_of(document) != "report":
-        return [document]
+        return _answers(document)
     try:
         inside = msgspec.json.decode(plain(document)[0].data, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

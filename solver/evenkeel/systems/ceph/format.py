@@ -317,7 +317,8 @@ class _Found:
 def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     """Read a cluster from ``ceph osd dump`` and the CRUSH map, and what else belongs to them."""
     found = _Found()
-    for document in chain.from_iterable(map(parts_of, last_answers(found.notes, documents))):
+    parts = [part for document in documents for part in parts_of(document)]
+    for document in last_answers(found.notes, parts):
         _read_document(found, document)
     faults = found.faults
     if not faults and (found.map is None or found.crush is None):
