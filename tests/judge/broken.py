@@ -157,6 +157,7 @@ def of_nodes(
 ) -> Iterator[tuple[Key, float]]:
     """Yield which nodes, and domains, carry more than they can; ``held`` is what is leaving."""
     count = Counter(n for row in standing.rows for n in row)
+    came = loads if held is None else world.loads(world.came)
     for n in range(world.nodes):
         if not world.carries[n]:
             continue
@@ -164,7 +165,11 @@ def of_nodes(
             room = world.capacity[n][d] * (1.0 + SLACK)
             if load > room:
                 yield ("capacity", NODE, n, world.names[d]), load - world.capacity[n][d]
-            elif held is not None and held[n][d] > 0.0 and load + held[n][d] > room:
+            elif (
+                held is not None
+                and held[n][d] > 0.0
+                and load + held[n][d] > max(room, came[n][d] * (1.0 + SLACK))
+            ):
                 beyond = load + held[n][d] - world.capacity[n][d]
                 yield ("transient", NODE, n, world.names[d]), beyond
         if 0 <= world.max_replicas[n] < count[n]:

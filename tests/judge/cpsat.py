@@ -237,6 +237,7 @@ class Model:
 
     def _nodes(self) -> None:
         world, cp = self.world, self.cp
+        came = world.loads(world.came)
         for n in range(world.nodes):
             for d in range(world.dimensions):
                 room = world.capacity[n][d]
@@ -244,7 +245,8 @@ class Model:
                     continue
                 cp.add(self.load[n][d] <= most(room, self.scale[d]))
                 if d in world.transient and world.alive[n]:
-                    cp.add(self.load[n][d] + self._leaving(n, d) <= most(room, self.scale[d]))
+                    there = most(max(room, came[n][d]), self.scale[d])
+                    cp.add(self.load[n][d] + self._leaving(n, d) <= there)
             if world.max_replicas[n] >= 0 and world.carries[n]:
                 cp.add(self._inside([*range(world.partitions)], {n}) <= world.max_replicas[n])
         for tier, capacity in world.tier_capacity.items():

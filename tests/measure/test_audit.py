@@ -128,6 +128,21 @@ def test_a_moved_replica_counts_on_both_ends_of_a_transient_dimension():
     assert audit(cluster, exchanged, before=exchanged).ok
 
 
+@pytest.mark.parametrize("method", ["balance", "exact"])
+def test_a_node_that_came_too_full_breaks_nothing_while_replicas_only_leave_it(method):
+    cluster = Cluster.from_arrays(
+        capacity=[[4.0], [9.0]], load=[[3.0], [3.0], [1.0]], transient=["d0"],
+        placement=[[0], [0], [1]],
+    )  # fmt: skip
+    stays = cluster.placement
+    assert audit(cluster, stays.replaced(np.array([0, 1, 1], np.int32), stays.leader)).ok
+    exchanged = audit(cluster, stays.replaced(np.array([0, 1, 0], np.int32), stays.leader))
+    assert [row.amount for row in exchanged.table("transient")] == [3.0]
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None))
+    assert (result.status, result.comparison.moves) == ("optimal", 1)
+    assert ek.headroom(cluster).reaches[0].at_least >= 1.0
+
+
 @pytest.mark.parametrize(
     ("node", "held"),
     [([0, 1], 1.0), ([1, 0], 2.0), ([1, 1], 3.0), ([0, 0], 0.0)],

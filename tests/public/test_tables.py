@@ -44,6 +44,14 @@ def test_a_policy_by_type_and_host(public):
     assert (found["moves"], found["broken_before"], found["broken"]) == (12, {"spread": 12}, {})
 
 
+def test_a_host_that_came_too_full(public):
+    case = public("tables/hosts-of-proxmox-overcommitted")
+    found = solved(case, "--level", "10%")
+    assert (found["moves"], found["broken_before"], found["broken"]) == (3, {"capacity": 1}, {})
+    assert found["goals_reached"]
+    assert case.run("size", *FILES).code == 0
+
+
 def test_nodes_of_unlike_size(public):
     found = solved(public("tables/scylla-nodes-of-unlike-size"))
     assert found["goals_reached"] and found["broken"] == {}

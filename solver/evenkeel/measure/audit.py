@@ -276,6 +276,10 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
         # a node over capacity is reported once
         steady = _exceeds(loads, nodes.capacity)
         both = np.where(steady | (held == 0.0), 0.0, loads + held)
+        if _exceeds(both, nodes.capacity).any():
+            # a node that came too full carries no more than that until its replicas have left
+            came = PlacementCounts.of(cluster, before).loads
+            both = np.where(_exceeds(both, came), both, 0.0)
         found += _over("transient", "node", both, nodes.capacity, serving)
     for tier, capacity in cluster.topology.tier_capacity.items():
         row = cluster.topology.tier_index(tier)

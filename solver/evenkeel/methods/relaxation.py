@@ -403,7 +403,7 @@ class _Program:
             most = nodes.capacity[:, d].copy()
             value = weight
             if self.cluster.transient[d]:
-                most -= np.bincount(self.home, self.weight[:, d], len(nodes))
+                most = np.maximum(most - np.bincount(self.home, self.weight[:, d], len(nodes)), 0.0)
                 value = np.where(self.home[replica] == node, 0.0, weight)
             self.add(node, column, value, most)
 

@@ -282,8 +282,9 @@ def loads_of(cluster, placement, rows):
 def check_loads(cluster, placement, rows, found):
     nodes = cluster.nodes
     load = loads_of(cluster, placement, rows)
-    held = defaultdict(float)
-    for p, before in enumerate(rows_of(cluster.placement)):
+    held, was = defaultdict(float), rows_of(cluster.placement)
+    came = loads_of(cluster, cluster.placement, was)
+    for p, before in enumerate(was):
         now = [n for _, n, _ in rows[p]]
         kept = {(slot, n) for slot, n, _ in rows[p]}
         for _, n, role in sorted(before, key=lambda one: one[:2] not in kept):
@@ -302,7 +303,8 @@ def check_loads(cluster, placement, rows, found):
                 found.add("capacity", load[n, d] - room, node=n, dimension=d, counts=1)
                 continue
             both = load[n, d] + held[n, d]
-            if cluster.transient[d] and held[n, d] > 0.0 and both > room * (1 + 1e-11):
+            most = max(room, came[n, d])  # of one that came too full some only leave
+            if cluster.transient[d] and held[n, d] > 0.0 and both > most * (1 + 1e-11):
                 found.add("transient", both - room, node=n, dimension=d, counts=1)
         count = sum(n == other for row in rows for _, other, _ in row)
         if 0 <= nodes.max_replicas[n] < count:

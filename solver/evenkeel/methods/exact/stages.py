@@ -346,12 +346,10 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], l
             left = _left_behind(variables, n, d, scale) if held_there else 0
             room = scale.down(float(capacity[n]))
             above = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
-            most_here = room + (held[n] - room) * above
-            variables.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
-            if not isinstance(left, int) and not isinstance(above, int):
-                below = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
-                # less full in the end counts, too
-                variables.model.add(on[n] <= room + (held[n] - room) * below)
+            most_here, why = room + (held[n] - room) * above, f"capacity {name} ({classes[n]})"
+            variables.reasons.hold(on[n] <= most_here, why)
+            if not isinstance(left, int):
+                variables.reasons.hold(on[n] + left <= max(room, held[n]), why)
         _share(variables, on, held, d, scale)
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
