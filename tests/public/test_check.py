@@ -43,7 +43,9 @@ REFUSED = {
         "free-space-only.txt": "needs two of the columns disk.avail, disk.total, disk.used",
     },
     "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
-    "helix/answers-and-logs": {"log.txt": "zkCli.sh"},
+    "helix/answers-and-logs": {
+        "log.txt": "zkCli.sh", "assignment.json": "is an assignment alone",
+    },
     "kafka/answers-of-consoles": {"ids.txt": DESCRIBE},
     "kafka/cruise-control-own-state": {"state.json": "kafka_cluster_state"},
     "kafka/cruise-control-proposals": {"state.json load.json proposals.json": "--target"},
@@ -90,6 +92,7 @@ REFUSED = {
     "rabbitmq/queue-asked-for-by-name": {"no-name.txt": "is missing: list all with rabbitmqctl"},
     "swift/builder-as-text": {"builder.txt": RING},
     "swift/other-outputs": {"nodes.txt": RING, "dispersion.txt": RING},
+    "tables/answers-of-weaviate": {"nodes.json": "Weaviate answers of its nodes"},
     "tables/exported": {
         "totals.csv replicas.csv": "the total of the rows above",
         "latin.csv replicas.csv": "save it as UTF-8",
@@ -320,6 +323,9 @@ SOUND = {
     "tables/tablets-of-scylla": {
         "tablets.txt": "session, stage … 3 nodes, 3 alive · 16 partitions · 32 replicas",
         "renamed.txt": "3 nodes, 3 alive · 16 partitions · 32 replicas",
+    },
+    "tables/tablets-of-yugabyte": {
+        "tablets.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 3.0000",
     },
     "tables/printed-by-crash": {
         "regions.txt": "2 nodes, 2 alive · 2 partitions · 3 replicas … leaders 2.0000",

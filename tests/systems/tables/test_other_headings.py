@@ -52,6 +52,12 @@ def test_columns_that_are_of_nodes_only_beside_others():
         ek.read([NODES, b"content,hostname\nhello,2\n"])
 
 
+def test_sizes_that_differ_between_replicas_are_refused_with_what_to_give():
+    rows = b"partition,node,load_x\np,1,5\np,2,6\n"
+    with pytest.raises(ek.InvalidInput, match="of the same partition: give both one"):
+        ek.read([NODES, rows])
+
+
 def test_segments_of_greenplum_but_for_the_coordinator():
     rows = b"content,hostname,role,preferred_role\n-1,9,p,p\n0,1,m,p\n0,2,p,m\n"
     cluster = ek.read([NODES, rows])

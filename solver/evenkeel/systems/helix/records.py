@@ -212,6 +212,11 @@ def lists_instances(documents: Sequence[Document]) -> bool:
     )
 
 
+ASSIGNMENT = re.compile(
+    rb'\s*(?:\{\s*"[^"]*"\s*:\s*){3}"(?:MASTER|SLAVE|LEADER|STANDBY|FOLLOWER|ONLINE)"'
+)
+"""States of instances by partition and resource, with no record around them."""
+
 VIEW = re.compile(rb'^\s*\{\s*"(?:clusterPropertyLists|memberInstanceMap)"\s*:')
 """A file with all records of a cluster, as its first release wrote it."""
 
@@ -252,6 +257,11 @@ def hint(document: Document) -> str:
         return (
             "is a view of a cluster, which no release since the first writes: give its ideal "
             "states and instances as records, as zkCli.sh prints them"
+        )
+    if ASSIGNMENT.match(document.data[:HEAD]):
+        return (
+            "is an assignment alone, such as REST's partitionAssignment answers: give ideal states "
+            "as records; as a target, those in which it stands as mapFields"
         )
     if PRINTED.search(document.data[:HEAD]):
         return "it seems to be a log with ZNRecords: they are read as JSON, as zkCli.sh prints them"

@@ -313,6 +313,7 @@ OTHERS = {
     rb"^Configured Capacity: |^Live datanodes |\bblk_\d+_\d+ len=": "what HDFS's tools print",
     rb'"stores"\s*:\s*\[\s*\{\s*"store"\s*:': "what pd-ctl prints of stores",
     rb'"regions"\s*:\s*\[\s*\{\s*"id"\s*:\s*\d+,\s*"start_key"': "what pd-ctl prints of regions",
+    rb'"gitHash"\s*:\s*"[0-9a-f]*"\s*,\s*"name"\s*:': "what Weaviate answers of its nodes",
     rb"\bLEADER_STORE_ID\b": (
         "what SHOW TABLE REGIONS prints, with peers but not their stores (as "
         "information_schema.tikv_region_peers has them)"

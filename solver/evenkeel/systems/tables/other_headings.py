@@ -7,7 +7,7 @@ from evenkeel.systems.csv_text import Table
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 
 WORDS = {
-    "group": ("group", "table_name", "tablename", "keyspace", "collection", "database"),
+    "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database"),
     "index": ("index", "shard", "last_token"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
                   "shardid", "segment_id", "content"),
@@ -17,8 +17,8 @@ WORDS = {
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
 
-BESIDE = {"content": "preferred_role", "replicas": "last_token"}
-"""Columns of Greenplum and ScyllaDB that mean this only beside another one."""
+BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_code"}}
+"""Columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others."""
 
 KEYSPACE, COORDINATOR = "keyspace_name", "-1"
 SEGMENT_ROLES = {"p": "primary", "m": "secondary"}
@@ -42,7 +42,7 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
     found = {
         own: here[0]
         for own, words in WORDS.items()
-        if (here := [one for one in words if {one, BESIDE.get(one, one)} <= names])
+        if (here := [one for one in words if one in names and BESIDE.get(one, {one}) & names])
     }
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
     return found if located else {}

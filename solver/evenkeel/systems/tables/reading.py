@@ -601,7 +601,8 @@ def _same(
     same = (values == expected) | (np.isnan(values) & np.isnan(expected))
     for row, d in np.argwhere(~same)[:LISTED_FAULTS].tolist():
         at = table.at(int(heads[owner[row]]), names[d])
-        faults.add(table.at(row, names[d]), values[row, d].item(), f"differs from {at}")
+        message = f"differs from {at} of the same partition: give both one, such as the greatest"
+        faults.add(table.at(row, names[d]), values[row, d].item(), message)
     return values[heads]
 
 
