@@ -39,6 +39,27 @@ def test_goals_are_reached_with_the_fewest_moves(known: tuple[str, int, int]) ->
     assert not try_one(case).findings
 
 
+@pytest.mark.parametrize(
+    ("sizes", "limits", "proven"),
+    [
+        ([7.0, 5.0, 4.0, 4.0], ek.Limits(), "Proven: no placement reaches all goals."),
+        ([7.0, 6.0, 4.0, 3.0], ek.Limits(moves=1), "no placement within the limits reaches all"),
+        ([np.pi, 1.7, 1.3, 1.1, 0.9], ek.Limits(), ""),  # rounded in the model
+    ],
+)
+def test_goals_out_of_reach_are_proven_to_be(
+    sizes: list[float], limits: ek.Limits, proven: str
+) -> None:
+    """Two nodes share 7, 5, 4 and 4 as 11 and 9 at best, where the mean is 10."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[20.0]] * 2, load=[[size] for size in sizes], placement=[[0]] * len(sizes)
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0), limits=limits)
+    assert result.status == "missed"
+    assert proven in result.message
+    assert ("Proven" in result.message) == bool(proven)
+
+
 def test_fewer_moves_do_not_cost_what_soft_rules_ask() -> None:
     load = [[4.0], [4.0], [3.0], [3.0], [3.0], [2.0], [2.0], [1.0]]
     cluster = ek.Cluster.from_arrays(

@@ -309,7 +309,7 @@ def _run_holding_dear(chosen: Method, request: Request) -> MethodRun:
         then = _run_once(chosen, replace(request, start=held_back.placement))
         for run in (held_back, then):
             if (score := judged(run)) < best:
-                outcome = replace(run.outcome, fewest=0)  # of what is held, no more is proven
+                outcome = _unproven(replace(run.outcome, fewest=0))  # of what is held only
                 best, found = score, replace(run, request=request, audit=None, outcome=outcome)
     return found
 

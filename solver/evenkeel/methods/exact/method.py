@@ -27,6 +27,7 @@ from evenkeel.methods.exact.stages import (
     SOME,
     Found,
     Proof,
+    Scale,
     Search,
     Stages,
     in_stages,
@@ -90,7 +91,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
     better, least = _better_of(request, outcome, found), max([request.bounds.moves_level, *proven])
     if better is outcome and missed:
-        return outcome
+        return _proven_apart(request, outcome, found.proof)
     best = _refined(request, better, least)
     stands = cluster.placement.replaced(best.node, best.leader)
     made = compare(cluster, cluster.placement, stands).moves
@@ -98,6 +99,16 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
         return best
     other = replace(request, seed=request.seed + 1)  # the same seed would go the same way
     return _better_of(request, best, _fewest(other, stands, made, FEWEST_AGAIN))
+
+
+def _proven_apart(request: Request, outcome: Outcome, proof: Proof) -> Outcome:
+    """Return an answer that misses goals, with the message that none reaches all, if proven."""
+    dimensions = range(len(request.cluster.dimensions))
+    exact = all(Scale.of_dimension(request.cluster, d).exact for d in dimensions)
+    if proof.status != "infeasible" or not exact:
+        return outcome
+    text = f"{outcome.message} Proven: no placement{within_limits(request)} reaches all goals."
+    return replace(outcome, message=text.lstrip())
 
 
 def _far(cluster: Cluster) -> int:

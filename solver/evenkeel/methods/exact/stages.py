@@ -269,9 +269,10 @@ def _power(value: float) -> float:
 
 @dataclass(frozen=True)
 class Scale:
-    """How one dimension becomes whole numbers."""
+    """How one dimension becomes whole numbers, and whether its loads stay what they are."""
 
     factor: float
+    exact: bool = True
 
     @classmethod
     def of(cls, loads: NDArray[np.float64], total: float) -> Scale:
@@ -284,7 +285,16 @@ class Scale:
             scaled = loads * factor
             if np.all(np.abs(scaled - np.rint(scaled)) <= np.clip(NEAR * scaled, NEAR, WHOLE)):
                 return cls(factor)
-        return cls(_power(FINEST / total))
+        return cls(_power(FINEST / total), exact=False)
+
+    @classmethod
+    def of_dimension(cls, cluster: Cluster, d: int) -> Scale:
+        """Choose the scale of what is wanted, and of what stands somewhere."""
+        load, asked = cluster.partitions.load, cluster.partitions.replicas > 0
+        asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
+        every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
+        total = max(float(wanted_load(cluster)[d]), float(every.max(initial=0.0)))
+        return cls.of(every, 2.0 * total)
 
     def up(self, load: float) -> int:
         """Scale a load."""
@@ -327,17 +337,12 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], l
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
     ceilings, floors = [], []
-    asked = cluster.partitions.replicas > 0
-    asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
     for n in np.flatnonzero(cluster.nodes.carries & (most >= 0)).tolist():
         count = sum(variables.count(p, n) for p in range(len(cluster.partitions)))
         slack = variables.slack.slack("max_replicas", "node", n, -1)
         variables.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
     for d, name in enumerate(cluster.dimensions):
-        load = cluster.partitions.load
-        every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
-        total = max(float(wanted_load(cluster)[d]), float(every.max(initial=0.0)))
-        scale = Scale.of(every, 2.0 * total)
+        scale = Scale.of_dimension(cluster, d)
         capacity = cluster.nodes.capacity[:, d]
         on = _loads(variables, d, scale)
         held = _held_loads(cluster, d, scale) if variables.slack.repairs else [0] * len(capacity)
