@@ -313,3 +313,18 @@ def test_a_builder_is_read_as_the_ring_that_it_would_write(public):
     cluster = ek.read(case.path("new.ring.gz"))
     assert np.bincount(cluster.placement.node).tolist() == [128] * 6
     assert case.run("check", str(case.path("new.ring.gz"))).code == 0
+
+
+def test_replicas_that_a_builder_was_set_to_are_placed(public):
+    case = public("swift/set-replicas-before-a-rebalance")
+    answer, head, rows = solved(case, "account.builder")
+    assert "4 replicas of a partition since set_replicas: 128 are placed anew" in answer.text
+    assert head["replica_count"] == 4
+    assert all(set(zones_of(head, row).values()) == {1} for row in rows)
+    assert {*count_of(rows).values()} == {64}
+    head, before = read_ring(case.folder / "new.undo.ring.gz")
+    assert head["replica_count"] == 3
+    assert [row[:3] for row in rows] == before
+    answer = case.run("plan", "account.builder", "--throttle", "node-in=4", "-o", "move")
+    assert answer.code == 2
+    assert "place all that are missing at once" in answer.text

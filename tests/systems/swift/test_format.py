@@ -262,6 +262,8 @@ class TestBadInput:
             ("overload", [1]),
             ("overload", float("nan")),
             ("overload", -1.0),
+            ("replicas", 0.5),
+            ("replicas", 1e9),
             ("none_dev_id", "x"),
             ("_replica2part2dev", [1]),
             ("_replica2part2dev", [[[0], [0], [0], [0]]]),
@@ -277,6 +279,20 @@ class TestBadInput:
         assert len(registry.read(pickle.dumps(held, protocol=2)).partitions) == 4
         with pytest.raises(InvalidInput, match="is a builder"):
             registry.read(pickle.dumps(held | {field: value}, protocol=2))
+
+    @pytest.mark.parametrize(
+        ("replicas", "counts", "more"),
+        [(2.5, [3, 3, 2, 2], 2), (2.0, [2, 2, 2, 2], 0), (1.0, [1, 1, 1, 1], -4)],
+    )
+    def test_builders_have_as_many_replicas_as_they_were_set_to(self, replicas, counts, more):
+        rows = [[0, 1, 2, 0], [1, 2, 0, 2]]
+        held = {"part_power": 2, "devs": [*map(device, range(3))], "version": 1}
+        held |= {"_replica2part2dev": rows, "replicas": replicas}
+        cluster = registry.read(pickle.dumps(held, protocol=2))
+        assert cluster.partitions.replicas.tolist() == counts
+        assert np.diff(cluster.placement.first).tolist() == counts
+        assert int((cluster.placement.node < 0).sum()) == max(more, 0)
+        assert any("set_replicas" in note for note in cluster.native["notes"]) == bool(more)
 
     def test_of_devices_in_builders_flat_fields_count(self):
         devices = [device(0), device(1)]

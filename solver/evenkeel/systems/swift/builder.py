@@ -27,6 +27,15 @@ class Builder(msgspec.Struct):
     )
     none_dev_id: Place = 65535
     overload: Annotated[float, Meta(ge=0.0, le=1e12)] | None = None
+    replicas: Annotated[float, Meta(ge=1.0, le=100.0)] | None = None
+
+    def lengths(self) -> list[int]:
+        """Return how many partitions each row has after the next rebalance."""
+        if self.replicas is None:
+            return [len(row) for row in self.rows or ()]
+        parts = 1 << self.part_power
+        rest = int(self.replicas % 1.0 * parts)
+        return [parts] * int(self.replicas) + [rest] * (rest > 0)
 
     def devices(self) -> list[dict[str, Any] | None]:
         """Return the devices as a ring has them: flat, and without numbers of parts."""

@@ -8,7 +8,7 @@ OpenStack Swift, ``swift.common.ring.ring.RingData``: the file of a ring, versio
 import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import msgspec
 import numpy as np
@@ -88,6 +88,8 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native_format": NAME,
         "native": {"header": ring.text, "ids": [one.id for one in devices]},
     }
+    if ring.more > 0:
+        given["native"]["more"] = ring.more
     given |= _placement(ring, devices)
     notes = given["native"]["notes"] = []
     if ring.version != VERSION:
@@ -99,6 +101,11 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         )  # fmt: skip
     if ring.overload:
         notes.append(f"an overload of {ring.overload:.0%}, which is not kept: shares are by weight")
+    if ring.more:
+        notes.append(
+            f"{ring.replicas:g} replicas of a partition since set_replicas: {abs(ring.more)} "
+            + ("are placed anew" if ring.more > 0 else "are given up, the last of their partitions")
+        )
     strange = sorted({*ring.device.tolist()} - {NONE, *(one.id for one in devices)})
     if strange:
         notes.append(
@@ -262,20 +269,24 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     for p in np.unique(target.owner[lost])[:20].tolist():
         faults.add(cluster.partitions.names[p], -1, "would give up a replica")
     faults.raise_if_any()
-    before = _packed(text, ids, cluster.placement)
+    before = _packed(text, ids, cluster.placement, cluster.native.get("more", 0))
     if placement is None:
         return {path: before}
-    name = path.name.removesuffix(".ring.gz")
-    return {
-        path: _packed(_later(text, int((target.node != cluster.placement.node).any())),
-                      ids, target),
-        path.with_name(f"{name}.undo.ring.gz"): before,
-    }  # fmt: skip
+    later = int((target.node != cluster.placement.node).any())
+    undo = path.with_name(f"{path.name.removesuffix('.ring.gz')}.undo.ring.gz")
+    return {path: packed_after(cluster, target.node, later), undo: before}
 
 
 def packed_after(cluster: Cluster, node: NDArray[np.int32], later: int) -> bytes:
     """Return the file of a ring with replicas elsewhere, ``later`` versions after the one read."""
     ids, text = _ring_of(cluster)
+    if (node < 0).any():
+        p = cluster.placement.owner[np.flatnonzero(node < 0)[0]]
+        message = (
+            "a replica has no device in this ring, and Swift reads none with such a gap: place all "
+            "that are missing at once, without a throttle"
+        )
+        raise InvalidInput([Fault(cluster.partitions.names[p], -1, message)])
     placement = cluster.placement.replaced(node, cluster.placement.leader)
     return _packed(_later(text, later), ids, placement)
 
@@ -285,6 +296,8 @@ class Payload(TypedDict):
 
     header: str
     ids: list[int]
+    more: NotRequired[int]
+    """Replicas that ``set_replicas`` added, which no ring has before they are placed."""
 
 
 def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:
@@ -319,14 +332,18 @@ def _later(text: str, later: int) -> str:
     return msgspec.json.encode(head).decode()
 
 
-def _packed(text: str, ids: Sequence[int], placement: Placement) -> bytes:
-    """Return the file of a ring, packed as Swift does."""
+def _packed(text: str, ids: Sequence[int], placement: Placement, more: int = 0) -> bytes:
+    """Return the file of a ring, packed as Swift does, without the last ``more`` if unplaced."""
     head = msgspec.json.decode(text, type=Head)
     is_wide = max(ids, default=0) >= NO_DEVICE
     number = np.array([*ids, MOST_DEVICES if is_wide else NO_DEVICE], np.int64)
     device: NDArray[np.int64] = np.empty(len(placement.node), np.int64)
     _, slots = slots_of(max(len(placement), 1), len(placement.node))
     device[slots] = number[placement.node]
+    if more and (device[-more:] == number[-1]).all():
+        device = device[:-more]
+        rows = float(-(-len(device) // len(placement)))
+        text = msgspec.json.encode(msgspec.json.decode(text) | {"replica_count": rows}).decode()
     if is_wide:
         return _in_sections(text, device)
     own = text.encode()

@@ -91,6 +91,9 @@ class Ring(NamedTuple):
     overload: float = 0.0
     """By how much devices may hold more than their weight, which only a builder has."""
 
+    more: int = 0
+    """Replicas that ``set_replicas`` added since the last ring, less those it gave up."""
+
     @property
     def replicas(self) -> float:
         """How many a partition has, on average."""
@@ -165,7 +168,8 @@ def _of_builder(faults: FaultList, document: Document) -> Ring | None:
         rows = [np.array(row, np.int64) for row in held.rows or ()]
         head = {
             "devs": held.devices(), "part_shift": HASH_BITS - held.part_power,
-            "byteorder": "little", "replica_count": float(len(rows)), "version": held.version,
+            "byteorder": "little", "replica_count": float(len(held.lengths())),
+            "version": held.version,
         }  # fmt: skip
         text = msgspec.json.encode(head)
     except (ValueError, OverflowError) as error:
@@ -176,12 +180,16 @@ def _of_builder(faults: FaultList, document: Document) -> Ring | None:
         return None
     device = np.concatenate([*rows, np.zeros(0, np.int64)])
     parts = 1 << held.part_power
-    if not len(device) or any(len(row) != parts for row in rows[:-1]) or len(rows[-1]) > parts:
+    full = rows[:-1] or rows
+    if not len(device) or any(len(row) != parts for row in full) or len(rows[-1]) > parts:
         message = "is a builder without a ring: rebalance it once, or read the ring that it wrote"
         faults.add(document.name, len(device), message)
         return None
     device[device >= held.none_dev_id] = NONE
-    return Ring(text.decode(), read, device, parts, overload=held.overload or 0.0)
+    wanted = np.full(sum(held.lengths()), NONE)
+    wanted[: len(device)] = device[: len(wanted)]
+    more = len(wanted) - len(device)
+    return Ring(text.decode(), read, wanted, parts, overload=held.overload or 0.0, more=more)
 
 
 def _of_sections(faults: FaultList, document: Document) -> Ring | None:
