@@ -140,6 +140,9 @@ BROKEN = {
             "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
     },
     "longhorn/printed-for-people": {"volumes.json": "1 node, 1 alive … unassigned 2"},
+    "longhorn/columns-of-a-runbook": {
+        "session.txt": "stopped long ago … not alive: worker-3/disk of worker-3 · 2 replicas on",
+    },
     "longhorn/tables-of-replicas": {
         "session.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … unassigned 1",
     },

@@ -118,6 +118,17 @@ def test_rows_that_do_not_count_are_noted(text, note):
     assert (disks, node) == (["n1/u1"], [0]) and note in notes
 
 
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_node_counts_as_one_disk_where_columns_leave_disks_out(stated):
+    chosen = tables("NAME          STATE    NODE\nw-r-0000000a  running  n1\n")
+    if stated:
+        disks, node, notes = read(json.dumps(RESOURCE).encode(), tables(VOLUMES, REPLICAS), chosen)
+        assert (disks, node) == (["n1/d"], [0]) and "columns DISK (w-r-0000000a)" in notes
+    else:
+        chosen += b"w-r-0000000b  stopped  <none>\n"
+        assert read(chosen)[:2] == (["n1/disk of n1"], [0, -1])
+
+
 def test_sizes_in_tables_are_bytes():
     with pytest.raises(InvalidInput, match="size"):
         registry.read(tables(VOLUMES.replace("10    n1", "5" * 5000 + " n1"), REPLICAS))

@@ -24,13 +24,18 @@ ANSWER = re.compile(
     rb"(?<!/api)/v1/(?:volumes|nodes|settings)\b"
 )
 TABLE = re.compile(
-    rb"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +.*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b",
+    rb"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +(?:"
+    rb".*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
+    rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)?\S+-r-[0-9a-f]{8} )",
     re.MULTILINE,
 )
-"""What is in the beginning of an answer, and of a table."""
+"""What is in the beginning of an answer, and of a table, also of columns that were chosen."""
 
-BUILT = "1970-01-01T00:00:00Z"
-"""When replicas were built of which no time is known."""
+REPLICA = re.compile(r".+-r-[0-9a-f]{8}")
+"""The name of a replica."""
+
+BUILT, STOPPED = "1971-01-01T00:00:00Z", "1970-01-01T00:00:00Z"
+"""When replicas were built, and have stopped, of which no time is known: long ago."""
 
 SPEC = (
     "size", "numberOfReplicas", "replicaAutoBalance", "replicaSoftAntiAffinity",
@@ -48,7 +53,10 @@ LEFT_OUT = {
         "no numbers of replicas, which tables leave out: volumes count as full, and each is to "
         "have as many as it has rows, or runs where it is healthy"
     ),
-    "Replica": "only what tables have of replicas: no patch is written; print them by -o json",
+    "Replica": (
+        "only what tables have of replicas: those that are stopped count as stopped long ago, and "
+        "no patch is written; print them by -o json"
+    ),
 }
 """What tables lack, by the kind of a resource."""
 
@@ -132,8 +140,16 @@ def _of_volume(faults: FaultList, path: str, one: Raw) -> Iterator[Raw]:
 
 def resources_of_rows(notes: Notes, rows: Sequence[Row], stated: Container[str]) -> Iterator[Raw]:
     """Yield the resources in the rows of tables, from which ``stated`` nodes get no disks."""
-    volumes = {row["NAME"]: row for row in _whole(notes, rows, "ROBUSTNESS", ("STATE",))}
-    whole = _whole(notes, rows, "DISK", ("STATE", "NODE"))
+    rows = [{title: cell.replace("<none>", "") for title, cell in row.items()} for row in rows]
+    about = [row for row in rows if "ROBUSTNESS" in row]
+    volumes = {row["NAME"]: row for row in _whole(notes, about, ("STATE",))}
+    held = [
+        # a node that nothing states counts as one disk where the disks are left out
+        row if "DISK" in row or row.get("NODE", "") in stated else {**row, "DISK": _disk_of(row)}
+        for row in rows
+        if "DISK" in row or REPLICA.fullmatch(row["NAME"])
+    ]
+    whole = _whole(notes, held, ("STATE", "NODE", "DISK"))
     replicas = [(row["NAME"].rpartition("-r-")[0], row) for row in whole]
     sizes = {name: volumes.get(name, {}).get("SIZE", "") or "1" for name, _ in replicas}
     room = sum(int(sizes[name]) for name, _ in replicas if re.match(DIGITS, sizes[name]))
@@ -144,30 +160,38 @@ def resources_of_rows(notes: Notes, rows: Sequence[Row], stated: Container[str])
         notes.add(NO_REPLICAS, *alone)
     every = Counter(name for name, _ in replicas)
     running = Counter(name for name, row in replicas if row["STATE"] == "running")
+    places_of = {name: row["NODE"] for name, row in replicas if row["STATE"] == "running"}
     for name, count in every.items():
         row = volumes.get(name, {"STATE": "attached" if running[name] else "detached"})
         healthy = row.get("ROBUSTNESS") == "healthy"
         state: Raw = {"actualSize": int(sizes[name])} if re.match(DIGITS, sizes[name]) else {}
         state |= {"state": row["STATE"], "robustness": row.get("ROBUSTNESS", "")}
-        state["currentNodeID"] = row.get("NODE", "") if row["STATE"] == "attached" else ""
+        # where the node is left out, one that runs a replica stands for it
+        node = row.get("NODE", places_of.get(name, ""))
+        state["currentNodeID"] = node if row["STATE"] == "attached" else ""
         spec = {"size": sizes[name], "numberOfReplicas": running[name] if healthy else count}
         yield _resource("Volume", {"name": name}, state, spec)
     for name, row in replicas:
         of_volume = volumes.get(name, {}).get("STATE") or ("" if running[name] else "detached")
         stopped = row["STATE"] != "running" and of_volume != "detached"
         spec = {"volumeName": name, "nodeID": row["NODE"], "diskID": row["DISK"]}
-        spec |= {"healthyAt": BUILT, "failedAt": BUILT if stopped else ""}
+        spec |= {"healthyAt": BUILT, "failedAt": STOPPED if stopped else ""}
         yield _resource("Replica", {"name": row["NAME"]}, {"currentState": row["STATE"]}, spec)
 
 
-def _whole(notes: Notes, rows: Iterable[Row], own: str, needed: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a kind, which one column identifies, that have the other columns."""
+def _whole(notes: Notes, rows: Iterable[Row], needed: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a kind that have the columns that it needs."""
     for row in rows:
         lacking = [title for title in needed if title not in row]
-        if own in row and lacking:
+        if lacking:
             notes.add(NO_COLUMNS, f"{', '.join(lacking)} ({row['NAME']})")
-        elif own in row:
+        else:
             yield row
+
+
+def _disk_of(row: Row) -> str:
+    """Return the only disk of the node of a row; "" where it has no node."""
+    return f"disk of {row['NODE']}" if row.get("NODE") else ""
 
 
 def nodes_of(
@@ -188,7 +212,7 @@ def nodes_of(
         own = {"storageMaximum": room, "storageAvailable": room, "allowScheduling": takes}
         whole = {
             uuid: disk | own | {"conditions": conditions}
-            for uuid, disk in (disks or {node: {"diskUUID": f"disk of {node}"}}).items()
+            for uuid, disk in (disks or {node: {"diskUUID": _disk_of({"NODE": node})}}).items()
         }
         about = {"name": node, "allowScheduling": takes, "disks": whole, "conditions": conditions}
         yield _resource("Node", about, about | {"diskStatus": whole})
