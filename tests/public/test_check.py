@@ -262,6 +262,9 @@ SOUND = {
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",
     },
+    "nats/inaccessible-stream": {
+        "session.txt": "(events): their servers are down … 6 nodes, 3 alive · 4 partitions",
+    },
     "tables/exported": {"both.json": "2 nodes, 2 alive · 1 partition · 1 replica"},
     "tables/lists-of-nodes": {
         "nodes.csv list.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",

@@ -83,6 +83,14 @@ class TestWhatIsRead:
         assert cluster.native["streams"]["S"][:3] == ["A", "S", "A"]
         assert "tags of 3 servers" in notes_of(cluster)
 
+    def test_streams_of_which_no_server_answers_are_noted(self):
+        own = stream("S", "n1", PEERS, "n1")
+        info = {"config": own["config"], "state": {"bytes": 7}, "cluster": own["cluster"]}
+        page = {"type": "io.nats.jetstream.api.v1.stream_list_response", "streams": [info],
+                "total": 3, "missing": ["gone", "S"], "offline": {"new": "level 9"}}  # fmt: skip
+        notes = notes_of(ek.read(json.dumps(page).encode()))
+        assert "no server answers (gone, new)" in notes and "of 3 streams" not in notes
+
     def test_monitoring_names_servers_in_varz(self):
         one = answer("n1", SERVERS, [stream("S", "n1", PEERS, "n1")], tags=["zone:a"])
         varz = {"server_id": one["server"]["id"], "server_name": "n1", "version": "2.12.0",

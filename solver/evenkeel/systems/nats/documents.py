@@ -40,6 +40,10 @@ WORDS = re.compile(
 )
 """Words of the nats tool and of its traces."""
 
+SILENT = (
+    "streams of which no server answers ({}): their servers are down, or they have no leader; they "
+    "are left alone"
+)
 UNNAMED = "Server name unknown at this time"
 """What stands for the name of a peer that no server has heard of since it started."""
 
@@ -101,6 +105,9 @@ class Page(msgspec.Struct):
 
     streams: list[Stream] | None
     total: int = 0
+    missing: list[str] | None = None
+    offline: dict[str, Any] | None = None
+    """Streams of which no server answers, and those that a server is too old for."""
 
 
 class Store(msgspec.Struct, gc=False):
@@ -222,6 +229,9 @@ class Findings:
     """The name of each account, by its identifier."""
 
     notes: Notes = field(default_factory=Notes)
+    _silent: set[str] = field(default_factory=set)
+    """Streams that are named, and of which no server answers."""
+
     _names: dict[str, str] = field(default_factory=dict)
     _pages: Pages = field(default_factory=Pages)
 
@@ -259,6 +269,8 @@ class Findings:
                 note = "servers known by their identifier alone ({}): add /varz of each"
                 self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
+        if silent := sorted(self._silent - {name for _, name in self.streams}):
+            self.notes.add(SILENT, *silent)
         self._pages.note(self.notes)
 
     def _given(self, document: Document) -> Iterator[tuple[Hashable, str, str, Given]]:
@@ -274,7 +286,10 @@ class Findings:
         elif kind == "streams":
             paged = PAGE.search(document.data[:HEAD])
             for at, page in _each(self.faults, document, Page) if paged else ():
-                self._pages.add("streams", page.total, len(page.streams or ()), page.total)
+                silent = {*(page.missing or ()), *(page.offline or ())}
+                self._silent |= silent
+                given = len(page.streams or ()) + len(silent)
+                self._pages.add("streams", page.total, given, page.total)
                 for i, stream in enumerate(page.streams or ()):
                     yield document.origin, _named(stream), "", (f"{at}.streams[{i}]", stream)
             for at, stream in () if paged else _each(self.faults, document, Stream):

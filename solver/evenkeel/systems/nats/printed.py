@@ -22,11 +22,14 @@ INFORMATION = re.compile(
     r"^Information for (Stream|Key-Value Store Bucket|Object Store Bucket|Consumer) (\S+)",
     re.MULTILINE,
 )
+LISTED = "io.nats.jetstream.api.v1.stream_list_response"
 PREFIX = {"Stream": "", "Key-Value Store Bucket": "KV_", "Object Store Bucket": "OBJ_"}
 CLUSTER = re.compile(r"^[ \t]*Cluster Information:[ \t]*\n((?:[ \t]*\n|[ \t]+\S[^\n]*\n?)*)", re.M)
 FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z ]*?):[ \t]+(\S.*)$", re.MULTILINE)
 """The beginning of a description, the streams by their kind, its part on peers, and a line."""
 
+SILENT = re.compile(r"Inaccessible Streams[ \t|│]*\n((?:[ \t]*[^\w\s][^\n]*(?:\n|\Z))*)")
+"""The title of a table with names of streams alone, and its lines."""
 
 YES, NO = {"true", "yes"}, {"false", "no"}
 CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": True}
@@ -43,6 +46,9 @@ def in_json(document: Document) -> tuple[Document, ...]:
     peers = [table_of(faults, "", one) for one in tables_in(text, _are_peers)]
     answers: list[Any] = [[*_of_reports(faults, streams), *_of_descriptions(faults, text)]]
     answers += map(_of_peers, peers)
+    silent = [one.strip() for lines in SILENT.findall(text) for one in re.split(r"[|│\n]", lines)]
+    if silent := [one for one in silent if re.search(r"\w", one)]:
+        answers.append({"type": LISTED, "streams": None, "missing": silent})
     read = tuple(replace(document, data=msgspec.json.encode(one)) for one in answers if one)
     cut = any(one.notes for one in streams + peers)
     return (document,) if faults or cut or not read else read
