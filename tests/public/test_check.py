@@ -159,6 +159,9 @@ BROKEN = {
     "rabbitmq/quorum-status-of-a-crash": {
         "status.txt": "3 nodes, 1 alive · 1 partition · 3 replicas … stays as it is",
     },
+    "rabbitmq/quorum-status-without-a-leader": {
+        "status.txt": "3 nodes, 1 alive · 1 partition · 3 replicas … stays as it is … qq1 (on",
+    },
     "rabbitmq/quorum-status": {"status.txt": "not alive: rabbit@node-3 · 1 replicas"},
     "rabbitmq/status-of-old-releases": {
         "status.txt queues.txt": "not alive: rabbit@rabbitmq-1 · 1 replicas",

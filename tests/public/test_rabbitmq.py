@@ -168,6 +168,16 @@ def test_a_member_that_does_not_run_leads_nothing(public):
     assert not {name for name in ("q0", "q3", "q6") if led[name] == "rabbit@rabbit-1"}
 
 
+def test_a_member_without_a_vote_leads_nothing(public):
+    case = public("rabbitmq/member-without-a-vote")
+    words = ("--no-lead", "rabbit-0@*", "--no-lead", "rabbit-1@*", "--level", "none")
+    answer = case.run("solve", "status.txt", *words, "-o", "out.json")
+    assert answer.code == 3
+    assert "without a vote, which catch up (input: rabbit-2@3c22fb6527ee)" in answer.text
+    led = {row["name"]: row["leader"][:8] for row in json.loads(case.written("out.json"))}
+    assert led == {"input": "rabbit-0", "output": "rabbit-2"}
+
+
 def test_a_member_that_does_not_run_leaves_a_node_that_is_drained(public, tmp_path):
     case = public("rabbitmq/member-that-does-not-run")
     status = json.loads(case.path("status.json").read_text())

@@ -95,6 +95,8 @@ class Queue(msgspec.Struct, gc=False):
     online: list[str] | str | None = None
     message_bytes: Bytes | str | None = None
     state: str | None = None
+    learners: list[str] = []
+    """Members without a vote, which ``quorum_status`` alone prints."""
 
     @property
     def is_quorum(self) -> bool:

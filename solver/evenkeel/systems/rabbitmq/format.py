@@ -412,7 +412,7 @@ def _script(changes: Sequence[QueueChange]) -> bytes:
 
 
 NAME = "rabbitmq"
-HEALTHY = int(Flag.HEALTHY)
+HEALTHY, PINNED = int(Flag.HEALTHY), int(Flag.PINNED)
 NO_LEADER = ("undefined", "none", "null")
 """Texts for a missing leader."""
 
@@ -569,9 +569,11 @@ def _placement(
     """Return the members and leader of each queue; queues without a majority stay.
 
     A member that does not run on a node that does counts as one without a vote: it cannot lead.
+    One that has no vote yet stays, as another one could take its part otherwise.
     """
     strange: dict[str, list[str]] = {}
     halted: dict[str, list[str]] = {}
+    learning: dict[str, list[str]] = {}
     unlisted = bool(keys) and not any("leader" in row for row in found.rows)
     if unlisted:
         found.notes.add(
@@ -600,23 +602,29 @@ def _placement(
         node += own
         # a member may be down on a node that is up
         listed = online if isinstance(queue.online, list) else {*members}
-        runs = [name for name in members if alive.get(name, False) and name in listed]
+        voters = [name for name in members if name not in queue.learners]
+        runs = [name for name in voters if alive.get(name, False) and name in listed]
         leads_it = next(iter(runs), None) if unlisted else queue.leader
         leader.append(members.index(leads_it) if leads_it in members else -1)
         there = len(runs)
-        lost = 2 * there <= len(members) or (queue.state or "").lower() in LOST
+        lost = 2 * there <= len(voters) or (queue.state or "").lower() in LOST
         known = int(MARKS) if lost else 0
         if why := next(filter(None, map(why_unfit, key)), ""):
             unfit[key[1]] = why
         if why or found.apart & {*members}:
             known |= int(Flag.LEFT_ALONE | Flag.PINNED)
-        flags += [known | HEALTHY if name in online else known for name in members]
+        flags += [
+            known | (HEALTHY if name in online else 0) | (PINNED if name in queue.learners else 0)
+            for name in members
+        ]
         idle = [
             name for name in members
             if alive.get(name, False) and name not in runs and name != leads_it and not lost
         ]  # fmt: skip
-        if idle:
-            halted[key[1]] = idle
+        if still := [name for name in idle if name in voters]:
+            halted[key[1]] = still
+        if queue.learners:
+            learning[key[1]] = queue.learners
         roles += [int(Role.NON_VOTER if name in idle else Role.VOTER) for name in members]
         # without its nodes for good, a queue has no more members than there are nodes
         count = min(len(members), len(found.nodes) or len(members))
@@ -646,6 +654,13 @@ def _placement(
         found.notes.add(
             f"members that are not online, on nodes that run ({named}): they lead nothing; where "
             "they do not recover, delete them as members and add them again"
+        )
+    if learning:
+        named = some_of(
+            [*learning], lambda one: f"{printable(one)}: {', '.join(learning[one])}", MOST_NAMED
+        )
+        found.notes.add(
+            f"members without a vote, which catch up ({named}): they lead nothing, and stay"
         )
     return {
         "placement": np.array(node, np.int64),

@@ -52,6 +52,9 @@ NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"
 STATE = re.compile(r"[a-z_]+")
 """The raft states of members that do not answer, and the form of one, which no crash has."""
 
+LEARNERS = {"promotable", "non_voter"}
+"""The memberships without a vote."""
+
 CLUSTER = re.compile(rb"^Cluster status of node \S+ \.\.\.[^\n]*\n", re.MULTILINE)
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
 TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
@@ -151,14 +154,18 @@ def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
     ends = [one.start() for one in starts[1:]] + [len(data)]
     for start, end in zip(starts, ends, strict=True):
         table = read_table(faults, Document("", data[start.end() : end]))
-        states = dict(zip(table.cells("node name"), table.cells("raft state"), strict=True))
+        names = table.cells("node name")
+        states = dict(zip(names, table.cells("raft state"), strict=True))
         states.pop("", None)  # the further lines of a cell
+        has_votes = "membership" in table.columns  # since 3.13
+        votes = zip(names, table.cells("membership") if has_votes else (), strict=has_votes)
         if states and any(states.values()):
             yield {
                 "name": start[1].decode("utf-8", "replace"),
                 "type": "quorum",
                 "leader": next((n for n, state in states.items() if state == "leader"), ""),
                 "members": [*states],
+                "learners": [name for name, vote in votes if vote in LEARNERS],
                 "online": [
                     name
                     for name, state in states.items()
