@@ -26,6 +26,14 @@ def test_nothing_moves_where_constraints_leave_no_better_place(public, name):
     assert evicted(public(name))[1] == {}
 
 
+def test_no_pod_is_placed_where_no_node_has_the_label_of_a_spread(public):
+    answer, moved = evicted(public("kubernetes/spread-by-a-label-that-no-node-has"))
+    assert (answer.code, moved) == (4, {})
+    said = "so that none takes the pods: tenant-root/StatefulSet/opensearch-logs-nodes (topology"
+    assert said in answer.text
+    assert "a spread by topology" not in answer.text
+
+
 def test_two_pods_stay_together_while_a_node_is_down(public):
     answer, moved = evicted(public("kubernetes/anti-affinity-and-a-node-down"), *NEVER)
     assert (answer.code, moved) == (4, {}) and "1 same node" in answer.text

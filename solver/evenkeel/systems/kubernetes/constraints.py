@@ -129,6 +129,7 @@ def _tolerates(one: Toleration, taint: Taint) -> bool:
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 NAMED = "kubernetes.io/metadata.name"
+NO_LABEL = "no node has the label of a spread that must hold, so that none takes the pods: {}"
 NOT_KEPT = "not kept: {}"
 """The label that every namespace has: its name. Others of namespaces are not read."""
 
@@ -426,7 +427,7 @@ def chosen_by(one: Workload, term: Term, selected: Selected) -> frozenset[int]:
     return found[0] if len(found) == 1 else frozenset().union(*found)
 
 
-OPEN = "selectors and affinity and taints"
+OPEN = "selectors and labels of spreads and affinity and taints"
 HOST = "kubernetes.io/hostname"
 SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone": "zone"}
 """Tiers that every cluster has, under names that people use."""
@@ -634,9 +635,13 @@ class Constraints:
                 continue
             if apart and len(chosen) > 1:
                 self._note(one, f"a spread by {key} that counts others' pods, too")
+            is_soft = each.whenUnsatisfiable == "ScheduleAnyway"
             if not (self.eligible.codes(key) >= 0).any():
-                self._note(one, f"a spread by {key}, a label that no node has")
-            if each.whenUnsatisfiable == "ScheduleAnyway":
+                if is_soft:
+                    self._note(one, f"a spread by {key}, a label that no node has")
+                else:
+                    self.notes.add(NO_LABEL, f"{one.full_name} ({key})")
+            if is_soft:
                 # what must hold by the same label comes first
                 skew.setdefault(tier, (each.maxSkew, "soft"))
             elif each.minDomains and self.eligible.domains(spec, each) < each.minDomains:
