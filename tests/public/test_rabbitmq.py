@@ -178,6 +178,16 @@ def test_a_member_without_a_vote_leads_nothing(public):
     assert led == {"input": "rabbit-0", "output": "rabbit-2"}
 
 
+def test_the_command_names_the_virtual_host_of_a_status(public):
+    case = public("rabbitmq/quorum-status-of-another-host")
+    for file, hosts in (("json.txt", {"fastedge_dev"}), ("table.txt", {"/", "shop"})):
+        keys = ek.read(case.path(file)).native["keys"].values()
+        assert {host for host, _ in keys} == hosts
+    alone = case.path("json.txt").read_bytes().partition(b"\n")[2]
+    with pytest.raises(ek.InvalidInput, match="is quorum_status of one queue: list all with"):
+        ek.read(alone)
+
+
 def test_a_member_that_does_not_run_leaves_a_node_that_is_drained(public, tmp_path):
     case = public("rabbitmq/member-that-does-not-run")
     status = json.loads(case.path("status.json").read_text())

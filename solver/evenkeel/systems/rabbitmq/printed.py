@@ -7,7 +7,7 @@ each above its lines. ``quorum_status`` prints a row for each member of one queu
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -55,6 +55,11 @@ STATE = re.compile(r"[a-z_]+")
 LEARNERS = {"promotable", "non_voter"}
 """The memberships without a vote."""
 
+ASKED = re.compile(rb"^[^\n]*\bquorum_status\b([^\n]*)$", re.MULTILINE)
+VHOST = re.compile(rb"[ \t](?:-p|--vhost)[ =](\S+)")
+OPTION = re.compile(rb"[ \t]--?[a-z][\w-]*[ =]\S+")
+"""The command that asks for the status of a queue, a virtual host, and an option with its value."""
+
 CLUSTER = re.compile(rb"^Cluster status of node \S+ \.\.\.[^\n]*\n", re.MULTILINE)
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
 TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
@@ -69,10 +74,19 @@ PAIR = re.compile(rb"\{(\w+),(?:<<\"([^\"]*)\">>|'([^']*)'|(\[[^\]]*\])|([^{}\[\
 """A name and its value, as Erlang prints them."""
 
 
+class _Member(msgspec.Struct):
+    """A member as ``quorum_status --formatter json`` has it."""
+
+    name: str = msgspec.field(name="Node Name")
+    state: str = msgspec.field(name="Raft State")
+    vote: str = msgspec.field(name="Membership", default="")
+
+
 def in_json(document: Document) -> tuple[Document, ...]:
     """Return the answers in a text for people as JSON; any other document as it is."""
     if document.is_json and not ERLANG.match(document.data):
-        return (document,)
+        status = b'"Raft State"' in document.data[:HEAD] and _status_in_json(document)
+        return (replace(document, data=msgspec.json.encode(status)) if status else document,)
     data = document.data.replace(b"\r\n", b"\n")
     head = data[:HEAD]
     faults = FaultList()
@@ -152,26 +166,55 @@ def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
     """Yield the queues of which the state of each member is printed."""
     starts = [*STATUS.finditer(data)]
     ends = [one.start() for one in starts[1:]] + [len(data)]
-    for start, end in zip(starts, ends, strict=True):
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         table = read_table(faults, Document("", data[start.end() : end]))
-        names = table.cells("node name")
-        states = dict(zip(names, table.cells("raft state"), strict=True))
-        states.pop("", None)  # the further lines of a cell
+        names, states = table.cells("node name"), table.cells("raft state")
         has_votes = "membership" in table.columns  # since 3.13
-        votes = zip(names, table.cells("membership") if has_votes else (), strict=has_votes)
-        if states and any(states.values()):
-            yield {
-                "name": start[1].decode("utf-8", "replace"),
-                "type": "quorum",
-                "leader": next((n for n, state in states.items() if state == "leader"), ""),
-                "members": [*states],
-                "learners": [name for name, vote in votes if vote in LEARNERS],
-                "online": [
-                    name
-                    for name, state in states.items()
-                    if STATE.fullmatch(state) and state not in NOT_ONLINE
-                ],
-            }
+        votes = table.cells("membership") if has_votes else [""] * len(names)
+        host, _ = _asked(data[starts[i - 1].end() if i else 0 : start.start()])
+        name = start[1].decode("utf-8", "replace")
+        yield from _queue_of(host, name, zip(names, states, votes, strict=True))
+
+
+def _status_in_json(document: Document) -> list[dict[str, Any]]:
+    """Return the queue of a status in JSON, which the command before it names."""
+    host, name = _asked(document.before)
+    try:
+        rows = msgspec.json.decode(document.data, type=list[_Member])
+    except msgspec.MsgspecError:
+        return []
+    return [*_queue_of(host, name, ((one.name, one.state, one.vote) for one in rows if name))]
+
+
+def _asked(before: bytes) -> tuple[str, str]:
+    """Return the virtual host and the queue of the last command that asks for a status."""
+    if not (asked := [*ASKED.finditer(before)]):
+        return "", ""
+    host = VHOST.search(asked[-1][0])
+    words = OPTION.sub(b"", asked[-1][1]).decode("utf-8", "replace").split()
+    return host[1].decode("utf-8", "replace") if host else "", words[0] if words else ""
+
+
+def _queue_of(
+    host: str, name: str, members: Iterable[tuple[str, str, str]]
+) -> Iterator[dict[str, Any]]:
+    """Yield a queue by the names, states and memberships of its members."""
+    rows = [one for one in members if one[0]]  # others are the further lines of a cell
+    states = {node: state for node, state, _ in rows}
+    if any(states.values()):
+        yield {
+            "name": name,
+            "type": "quorum",
+            "leader": next((node for node, state in states.items() if state == "leader"), ""),
+            "members": [*states],
+            "learners": [node for node, _, vote in rows if vote in LEARNERS],
+            "online": [
+                node
+                for node, state in states.items()
+                if STATE.fullmatch(state) and state not in NOT_ONLINE
+            ],
+            **({"vhost": host} if host else {}),
+        }
 
 
 def _rows_of_terms(data: bytes) -> Iterator[dict[str, Any]]:
