@@ -435,6 +435,7 @@ class TestLessThanResources:
             ("answers-of-the-api", ("volumes.json", "nodes.json"), ["node-4"] * 3),
             ("tables-of-replicas", ("session.txt",), ["ip-10-0-1-214"]),
             ("columns-of-a-runbook", ("session.txt",), ["worker-4", "worker-2"]),
+            ("columns-of-a-runbook", ("empty.txt",), ["nuc-3"]),
         ],
     )
     def test_replicas_go_to_the_node_that_lacks_them(self, public, name, files, moves):

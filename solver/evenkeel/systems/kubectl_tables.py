@@ -85,10 +85,18 @@ def rows_of(
 
 
 def _cells(line: str, starts: list[int], least: int, most: int) -> list[str]:
-    """Return the cells of a row; none where they cannot be distinguished."""
-    ends = [*starts[1:], len(line)]
-    if starts and len(line) > starts[-1] and all(line[at - 1] == " " for at in starts[1:]):
-        return [line[at:to].strip() for at, to in zip(starts, ends, strict=True)]
+    """Return the cells of a row; none where they cannot be distinguished.
+
+    >>> _cells("a-0   n1", [0, 6, 11], 3, 3)  # the last one is empty
+    ['a-0', 'n1', '']
+    """
+    aligned: list[str] = []
+    if starts and all(line[at - 1 : at] in ("", " ") for at in starts[1:]):
+        ends = [*starts[1:], len(line)]
+        aligned = [line[at:to].strip() for at, to in zip(starts, ends, strict=True)]
+        if len(line) > starts[-1]:
+            return aligned
     forms = GAP.split(line.strip()), WORD.findall(line)
     fits = (one for one in forms if least <= len(one) <= most)
-    return next(fits, [])
+    # lines that are short by more than the last cell are no rows
+    return next(fits, aligned if any(aligned[-2:]) else [])
