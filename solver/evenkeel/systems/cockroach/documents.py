@@ -36,7 +36,7 @@ REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_repli
 WORD = r"(?:\"(?:[^\"]|\"\")+\"|[\w$]+)"
 STATEMENT = re.compile(r"\b(?:SHOW|SELECT)\s[^;]*", re.IGNORECASE)
 REQUEST = re.compile(
-    r"\bSHOW\s+(?:EXPERIMENTAL_)?RANGES\s+FROM\s+(?P<kind>TABLE|INDEX|DATABASE)\s+"
+    r"\bSHOW\s+(?:EXPERIMENTAL_)?RANGES?\s+FROM\s+(?P<kind>TABLE|INDEX|DATABASE)\s+"
     rf"(?P<name>{WORD}(?:\.{WORD}){{0,2}})(?:@(?P<index>{WORD}))?",
     re.IGNORECASE,
 )
@@ -146,7 +146,7 @@ def _asked_for(text: str) -> dict[str, str]:
 
     >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
     'by_city'
-    >>> _asked_for("root@:26257/movr> SHOW RANGES FROM TABLE users;")["database_name"]
+    >>> _asked_for("root@:26257/movr> SHOW RANGE FROM TABLE users FOR ROW (7);")["database_name"]
     'movr'
     """
     last = next(reversed([*REQUEST.finditer(text)]), None)
