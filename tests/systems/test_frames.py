@@ -172,6 +172,25 @@ class TestFrom:
             with pytest.raises(ek.InvalidInput, match=said):
                 ek.Cluster.from_frames(*given)
 
+    def test_columns_of_amounts_go_by_their_names(self, frame):
+        capacity = frame({"cpu": [8.0, 8.0], "mem": [32.0, 16.0]})
+        load = frame({"mem": [4.0, 2.0], "cpu": [1.0, 3.0]})
+        given = {"capacity": capacity, "load": load, "placement": [[0], [1]]}
+        cluster = ek.Cluster.from_arrays(**given)
+        assert cluster.dimensions == ("cpu", "mem")
+        assert cluster.partitions.load.voter.tolist() == [[1.0, 4.0], [3.0, 2.0]]
+        doubled = frame({"mem": [8.0, 4.0], "cpu": [2.0, 6.0]})
+        for changed in (cluster.replace(load=doubled), cluster.apply(ek.Changes(load=doubled))):
+            assert changed.partitions.load.voter.tolist() == [[2.0, 8.0], [6.0, 4.0]]
+        more = cluster.apply(ek.Changes(nodes={"capacity": load}, partitions={"load": load}))
+        assert more.nodes.capacity[2:].tolist() == [[1.0, 4.0], [3.0, 2.0]]
+        assert more.partitions.load.voter[2:].tolist() == [[1.0, 4.0], [3.0, 2.0]]
+        named = ek.Cluster.from_arrays(**given | {"dimensions": ["a", "b"]})
+        assert named.partitions.load.voter.tolist() == [[1.0, 4.0], [3.0, 2.0]]
+        other = frame({"disk": [4.0, 2.0], "cpu": [1.0, 3.0]})
+        with pytest.raises(ek.InvalidInput, match="has other columns than capacity"):
+            ek.Cluster.from_arrays(**given | {"load": other})
+
     @pytest.mark.parametrize("title", ["node", "nodes"])
     @pytest.mark.parametrize(
         "cells",

@@ -57,7 +57,7 @@ from evenkeel.model.goals import (
 )
 from evenkeel.model.intake.stranded import marked, pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import NO_PLACEMENT, Flag, Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel.model.rules import Rule
@@ -469,7 +469,7 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
     if start is None:
         return
     if not isinstance(start, Placement):
-        faults.add("start", type(start).__name__, "must be a Placement")
+        faults.add("start", type(start).__name__, NO_PLACEMENT)
     elif not np.array_equal(start.first, cluster.placement.first):
         message = "must have as many slots for each partition as cluster.placement"
         faults.add("start", type(start).__name__, message)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.disks import Disks, DiskState, find_disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.model.intake.arguments import Given, Labels, Node, Sizes, length
+from evenkeel.model.intake.arguments import Given, Labels, Node, Sizes, by_column, length
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
 from evenkeel.model.intake.partitions import PARTITION_COLUMNS, check_partitions, read_partitions
@@ -798,6 +798,7 @@ def _without_partitions(parts: Parts, which: NDArray[np.int64]) -> dict[str, Any
 
 def _with_partitions(faults: FaultList, parts: Parts, given: Given) -> dict[str, Any]:
     """Return the parts of a cluster with more partitions after those it has."""
+    given = by_column(faults, given, parts["dimensions"])
     old, placement, nodes = parts["partitions"], parts["placement"], parts["nodes"]
     more = length([given.get(name) for name in COUNTED_BY])
     sizes = Sizes(len(nodes), more, len(parts["dimensions"]))
@@ -952,6 +953,7 @@ def _like(faults: FaultList, parts: Parts, given: Given) -> Given:
 def joined(faults: FaultList, parts: Parts, given: Given) -> dict[str, Any]:
     """Return the parts with more nodes, which may be outside every domain of a limited tier."""
     old, topology, dimensions = parts["nodes"], parts["topology"], len(parts["dimensions"])
+    given = by_column(faults, given, parts["dimensions"])
     more = length([given["capacity"]])
     labels = _joined_labels(faults, "domains", labels_by_tier(topology), given, len(old), more)
     wider = Topology.read(faults, labels, len(old) + more, list(topology.crossing))

@@ -147,7 +147,8 @@ class Cluster(Changeable, Shown):
         Parameters
         ----------
         capacity : array_like of float64, shape (N, D)
-            Hard limit per node; 0 allowed, ``inf`` for none.
+            Hard limit per node; 0 allowed, ``inf`` for none. Of frames of pandas, polars or pyarrow
+            the columns name the dimensions, and those of loads may be in another order.
         load : array_like of float64, shape (P, D)
             Load of one replica.
         leader_load, non_voter_load : array_like of float64, shape (P, D), optional

@@ -65,6 +65,10 @@ class Flag(IntFlag):
         return getattr(ufunc, method)(*plain, **kwargs)
 
 
+NO_PLACEMENT = "must be a Placement; cluster.replace(placement=rows).placement is one of rows"
+"""What is wrong with rows of nodes in the place of a placement."""
+
+
 @dataclass(frozen=True, eq=False)
 class Placement(Shown):
     """Where every replica is. P partitions, K replicas; every array is read-only.

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Goals
-from evenkeel.model.placement import Placed, Placement
+from evenkeel.model.placement import NO_PLACEMENT, Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import as_path, write_atomically
@@ -400,7 +400,7 @@ def write(
     assert chosen.encode is not None
     target = getattr(placement, "placement", placement)
     if not (target is None or isinstance(target, Placement)):
-        raise InvalidInput([Fault("placement", type(target).__name__, "must be a Placement")])
+        raise InvalidInput([Fault("placement", type(target).__name__, NO_PLACEMENT)])
     if target is not None and len(target) != len(cluster.partitions):
         raise InvalidInput(
             [Fault("placement", len(target), f"needs {len(cluster.partitions)} partitions")]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypedDict
 from numpy.typing import ArrayLike
 
 from evenkeel.model.disks import Disks
+from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import shape_of
 from evenkeel.model.rules import Amount, Rule
@@ -112,6 +113,36 @@ class Sizes(NamedTuple):
             ),
             _width([given.get(name) for name in TABLES], length([given.get("dimensions")])),
         )  # fmt: skip
+
+
+def by_column(faults: FaultList, given: Given, names: Sequence[str] | None = None) -> Given:
+    """Return arguments whose frames have their columns in one order: that of the dimensions.
+
+    If no frame has the names of the dimensions, or these are not given, the first one's count.
+    """
+    frames = {name: labels for name in TABLES if (labels := _labels(given.get(name)))}
+    if not frames:
+        return given
+    stated, first = given.get("dimensions"), next(iter(frames))
+    known = names if stated is None else stated
+    order = frames[first]
+    if known is not None and any({*labels} == {*known} for labels in frames.values()):
+        order = [*known]
+    changed = {"dimensions": order} if known is None else {}
+    for name, labels in frames.items():
+        if {*labels} == {*order}:
+            table = given[name]
+            changed[name] = table.select(order) if hasattr(table, "select") else table[order]
+        elif known is None:
+            faults.add(name, labels, f"has other columns than {first}: {order}")
+    return {**given, **changed}
+
+
+def _labels(table: object) -> list[str]:
+    """Return the names of the columns of a frame; none if it is an array, or numbers them."""
+    labels = getattr(table, "column_names", getattr(table, "columns", ()))
+    found = [one for one in labels if isinstance(one, str)] if hasattr(labels, "__iter__") else []
+    return found if len({*found}) == len([*labels]) else []
 
 
 def length(given: Sequence[object]) -> int:

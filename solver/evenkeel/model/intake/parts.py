@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.disks import Disks
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake.arguments import Given, Sizes
+from evenkeel.model.intake.arguments import Given, Sizes, by_column
 from evenkeel.model.intake.nodes import check_nodes, read_nodes
 from evenkeel.model.intake.partitions import check_partitions, read_partitions
 from evenkeel.model.intake.placement import Wanted, read_placement
@@ -56,6 +56,7 @@ OF_RULES = (
 
 def read_parts(faults: FaultList, given: Given) -> Parts:
     """Read all arguments of ``Cluster.from_arrays``."""
+    given = by_column(faults, given)
     sizes = Sizes.of(given)
     stated = given.get("dimensions")
     dimensions = tuple(Names.read(faults, "dimensions", stated, sizes.dimensions, "d"))
@@ -65,6 +66,7 @@ def read_parts(faults: FaultList, given: Given) -> Parts:
 def read_changes(faults: FaultList, given: Given, base: Mapping[str, Any]) -> Parts:
     """Read some arguments again, of the same sizes; the rest of a cluster stays as it is."""
     nodes, partitions = base["nodes"], base["partitions"]
+    given = by_column(faults, given, base["dimensions"])
     sizes = Sizes(len(nodes), len(partitions), len(base["dimensions"]))
     parts = dict(base)
     if "dimensions" in given:

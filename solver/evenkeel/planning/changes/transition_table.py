@@ -8,7 +8,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import NO_PLACEMENT, Placement, Role
 from evenkeel.model.reading.arrays import Columns, Flags, Ints32, Ints64, Roles, read_only
 from evenkeel.planning.throttle import Protocol
 
@@ -117,7 +117,7 @@ def check_target(
     """Note why a placement cannot be the target of a plan for a cluster."""
     start = cluster.placement
     if not isinstance(target, Placement):
-        faults.add(path, type(target).__name__, "must be a Placement")
+        faults.add(path, type(target).__name__, NO_PLACEMENT)
     elif len(target) != len(start):
         faults.add(path, len(target), f"places other partitions: the cluster has {len(start)}")
     elif not np.array_equal(target.first, start.first):
