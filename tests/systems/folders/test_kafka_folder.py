@@ -11,6 +11,8 @@ import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.model.runtime.figures import duration
 from evenkeel.systems import registry
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.guarding import guard
 from evenkeel.systems.folders.writing import seconds_of, waves_of
 from tests.support import places
 from tests.support.systems.bench import System
@@ -342,7 +344,15 @@ class TestLeftOut:
         assert main(["plan", *files, "--add-nodes", "7,8", "-o", str(folder)]) in (0, 3)
         page = (folder / "README.md").read_text()
         found = re.search(r"Nodes without replicas now, with some after the plan: (.*?)\. ", page)
-        assert found and re.search(r"\b7 \(rack [^)]+\)", found[1])
+        racks = dict(re.findall(r"\b([78]) \(rack ([^)]+)\)", found[1] if found else ""))
+        assert {*racks} == {"7", "8"}
+        described = Document.load(files[0])
+        for seven, different in ((racks["7"], False), ("zz", True), (None, False)):
+            seen = racks | {"7": seven} if seven else {"8": racks["8"]}
+            live = Document("racks.json", json.dumps(seen).encode())
+            verdict = guard(folder, [described, live])
+            elsewhere = f"7: is in rack zz, where the plan has it in {racks['7']}"
+            assert (elsewhere in verdict.differences) is different
 
     @pytest.mark.parametrize(
         ("beside", "lacks"),

@@ -1,6 +1,6 @@
 """The interface through which plans run on a system: its commands, files and checks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,10 +31,14 @@ class Standing(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What is seen of a system: which of its nodes live, and where partitions stand."""
+    """What is seen of a system: which of its nodes live, and where partitions stand.
+
+    ``places`` are the labels of nodes, by tier, where they are seen.
+    """
 
     alive: Mapping[str, bool]
     standing: Mapping[str, Standing]
+    places: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
 Observing = Callable[["Sequence[Document]"], Observed]
@@ -73,7 +77,18 @@ def observed(live: Cluster) -> Observed:
             any(incoming[k] for k in held),
             [names[node[k]] for k in held if behind[k]],
         )
-    return Observed(dict(zip(names, live.nodes.alive.tolist(), strict=True)), standing)
+    alive = dict(zip(names, live.nodes.alive.tolist(), strict=True))
+    return Observed(alive, standing, places_of(live, range(len(names))))
+
+
+def places_of(cluster: Cluster, nodes: Iterable[int]) -> dict[str, dict[str, str]]:
+    """Return the labels that nodes have in each tier, by name."""
+    topology, which = cluster.topology, [*nodes]
+    rows = zip(topology.tiers, topology.label, topology.label_names, strict=True)
+    return {
+        tier: {cluster.nodes.names[n]: names[row[n]] for n in which if row[n] >= 0}
+        for tier, row, names in rows
+    }
 
 
 class Change(NamedTuple):

@@ -178,6 +178,9 @@ class Form(msgspec.Struct, forbid_unknown_fields=True):
     after: list[Command] = []
     """Run once all waves are done, from the beginning where that was interrupted."""
 
+    places: dict[str, dict[str, str]] = {}
+    """The labels, by tier, of nodes that hold nothing before the plan, as it counts on them."""
+
 
 def encoded(form: Form) -> bytes:
     """Return the file, a wave per line."""

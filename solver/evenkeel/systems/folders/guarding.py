@@ -524,6 +524,8 @@ def _compared(
         early = _early(form, places, after, wave)
         if early and not admits(_mixture(form, ways, seen, places, wave)):
             differences += early
+    if wave <= waves:
+        differences += _misplaced(form, live)
     needed, spared = _died(form, live, wave)
     differences += [f"{shown(one)}: is dead, and the plan needs it" for one in needed]
     if differences:
@@ -653,6 +655,16 @@ def _taken_back(
         if w <= recorded and places.get(one.partition, np.inf) < after[id(one)]
     }
     return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
+
+
+def _misplaced(form: Form, live: Observed) -> list[str]:
+    """Return the nodes that the system shows elsewhere than the plan counts on."""
+    return [
+        f"{shown(node)}: is in {tier} {shown(now)}, where the plan has it in {shown(label)}"
+        for tier, labels in form.places.items()
+        for node, label in labels.items()
+        if (now := live.places.get(tier, {}).get(node, label)) != label
+    ]
 
 
 def _died(form: Form, live: Observed, wave: int) -> tuple[list[str], list[str]]:

@@ -30,7 +30,7 @@ from evenkeel.planning.planner import planned
 from evenkeel.planning.steps import Blocked, StepKind, outcome
 from evenkeel.systems.documents import collector_held
 from evenkeel.systems.folders import held
-from evenkeel.systems.folders.carrier import Carrier, Change, Wave, comers
+from evenkeel.systems.folders.carrier import Carrier, Change, Wave, comers, places_of
 from evenkeel.systems.folders.form import (
     FILE,
     VERSION,
@@ -384,14 +384,13 @@ def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     """Return what has to be known of the system, and what the files that were read left out."""
     missing = find(plan.cluster.native_format).left_out(plan.cluster)
     notes = [*carrier.notes, *(f"{_begun(plain(one))}." for one in missing)]
-    placement, nodes = plan.cluster.placement, plan.cluster.nodes
-    held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
-    came = np.setdiff1d(plan.target.node[plan.target.node >= 0], np.flatnonzero(held)).tolist()
-    if came:
-        named = [with_labels(plan.cluster.topology, n, shown(nodes.names[n])) for n in came]
+    if came := _begun_with(plan):
+        topology, names = plan.cluster.topology, plan.cluster.nodes.names
+        named = [with_labels(topology, n, shown(names[n])) for n in came]
         notes.append(
             f"Nodes without replicas now, with some after the plan: {some_of(named, str, 12)}. "
-            "Compare their places with the system: no wave does."
+            "A run stops where what it reads of the system names other places of theirs; where it "
+            "names none, compare them yourself."
         )
     if plan.throttle.paces and not carrier.keeps_pace:
         notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
@@ -885,6 +884,7 @@ def _files(
         ],
         before=[*before.commands],
         after=[*after.commands],
+        places=places_of(cluster, _begun_with(plan)),
     )  # fmt: skip
     files = {
         Path("run.sh"): RUN,
@@ -894,6 +894,12 @@ def _files(
     whole_orders = (first, before, *orders, after)
     files |= {Path(name): data for one in whole_orders for name, data in one.files.items()}
     return files, form
+
+
+def _begun_with(plan: Plan) -> list[int]:
+    """Return the nodes that hold nothing before a plan, and something after it."""
+    held, after = plan.cluster.placement.node, plan.target.node
+    return [*map(int, np.setdiff1d(after[after >= 0], held))]
 
 
 def _expected(wave: Wave, carrier: Carrier) -> Iterator[Expected]:

@@ -137,7 +137,9 @@ def observe(documents: Sequence[Document]) -> Observed:
         standing[name] = Standing(
             nodes, leads, bool(copied[p]), [held[k] for k in own if behind[k]]
         )
-    return Observed(dict(zip(map(str, brokers.tolist()), alive.tolist(), strict=True)), standing)
+    lives = dict(zip(map(str, brokers.tolist()), alive.tolist(), strict=True))
+    racks = {str(broker): rack for broker, (rack, _) in found.racks.items() if rack}
+    return Observed(lives, standing, {"rack": racks})
 
 
 def _nodes(brokers: NDArray[np.int32], rows: Rows) -> NDArray[np.int32]:
