@@ -795,6 +795,29 @@ def on_every_node(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def placed_voters(rng: np.random.Generator) -> Drawn:
+    """Replicas or voters wanted on some nodes where voters have to be on some, not all the same."""
+    d = Draft(rng, int(rng.integers(2, 9)), int(rng.integers(2, 21)))
+    d.given["load"] = [[d.pick([1.0, 0.1, 7.5])]] * d.partitions
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.voters(0.6)
+    d.capacities(0.2, 0.8, unlike=0.3)
+    d.zones(d.whole(2, 3))
+    d.given["tags"] = {"ssd": [True, *d.some(d.nodes - 1, 0.5)]}
+    zones = sorted({*d.given["domains"]["zone"]})
+    where = ["+ssd", "-ssd", *(f"zone{sign}{z}" for z in zones for sign in ("=", "!="))]
+    rule: dict[str, Any] = {"voters_require": [d.pick(where)]}
+    rule[d.pick(["place", "voters_place"])] = {d.pick(where): d.whole(1, min(d.wanted()))}
+    d.given["rules"] = [rule]
+    d.given["rule"] = [d.pick([-1, 0]) for _ in range(d.partitions)]
+    if d.chance(0.3):
+        d.given |= {"group": [0] * d.partitions, "group_rule": [0], "rule": [-1] * d.partitions}
+    d.goals = {"level": d.pick([0.0, 0.05, 0.1, 0.3])}
+    if d.chance(0.4):
+        d.goals["leaders"] = d.pick([0.0, 0.05, 0.2])
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -805,7 +828,7 @@ FAMILIES: dict[str, Family] = {
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
         within_groups, groups_without_room, lagging, on_every_node, soft_rules,
-        soft_rules_yield,
+        soft_rules_yield, placed_voters,
     )
 }  # fmt: skip
 """Families by name."""

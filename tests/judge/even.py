@@ -362,7 +362,8 @@ def _replicas_forced(world: World, own: dict[int, float]) -> Callable[[frozenset
     kinds: dict[object, list[int]] = {}
     for p, want in enumerate(world.wanted):
         held = tuple(sorted(n for n in world.came.rows[p] if n in own and not world.may_receive[n]))
-        kinds.setdefault((want, world.rule[p], frozenset(world.forbidden[p]), held), []).append(p)
+        key = want, world.voters[p], world.rules_of(p), frozenset(world.forbidden[p]), held
+        kinds.setdefault(key, []).append(p)
     alike = [(members[0], len(members)) for members in kinds.values()]
 
     def alone(inside: frozenset[int]) -> float:
@@ -403,15 +404,34 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
 
 
 def _asked(world: World, p: int, outside: list[int]) -> float:
-    """Count the replicas that terms ask for on nodes of which none is among some."""
-    asked = [0]
-    for rule in (world.rules[q] for q in world.rules_of(p) if q >= 0):
-        for kind, voters in (COUNTS | REQUIREMENTS).items():
-            of = world.voters[p] if voters else world.wanted[p]
-            for text in rule.get(kind, ()):
-                there = world.mask(text)
-                if any(there) and not any(there[n] for n in outside):
-                    asked.append(min(of, rule[kind][text] if kind in COUNTS else of))
+    """Count the replicas that terms ask for on nodes, beyond those that some of these may hold.
+
+    Those of a term on nodes where none may vote are beside the voters.
+    """
+    bounds = [one.amount for one in world.bounds[world.rule[p]]
+              if one.kind == "spread" and one.tier == NODE and one.hard]  # fmt: skip
+    each = min(bounds, default=world.wanted[p])
+    rules = [world.rules[q] for q in world.rules_of(p) if q >= 0]
+
+    def open_to(*kinds: str) -> set[int]:
+        masks = [
+            world.mask(text) for rule in rules for kind in kinds for text in rule.get(kind, ())
+        ]
+        return {n for n in range(world.nodes) if all(mask[n] for mask in masks)}
+
+    def forced(there: set[int], count: int) -> int:
+        return max(count - each * len(there.intersection(outside)), 0) if there else 0
+
+    held, voting = open_to("require"), open_to(*REQUIREMENTS)
+    voters = forced(voting, world.voters[p])
+    asked = [voters]
+    counted = world.rules[world.rule[p]] if world.rule[p] >= 0 else {}
+    for kind, of_voters in COUNTS.items():
+        for text, least in counted.get(kind, {}).items():
+            on = {n for n, is_there in enumerate(world.mask(text)) if is_there}
+            there = on & (voting if of_voters else held)
+            count = forced(there, min(world.voters[p] if of_voters else world.wanted[p], least))
+            asked.append(count if there & voting else count + voters)
     return float(max(asked))
 
 

@@ -82,6 +82,11 @@ def test_nodes_that_accept_nothing_keep_what_they_hold_but_one_that_leads(family
     assert try_one(draw(family, seed)).findings == []
 
 
+@pytest.mark.parametrize("seed", [22, 101, 169, 366])
+def test_what_terms_on_voters_force_has_room_within_the_targets(seed: int):
+    assert try_one(draw("placed_voters", seed)).findings == []
+
+
 def test_what_the_spread_of_a_group_forces_is_no_more_than_allowed():
     """One of three has to be on a small node, as no more than two may be on the large one."""
     given = {"capacity": [[6.0], [24.0], [6.0]], "load": [[3.0]] * 3, "placement": [[1]] * 3,

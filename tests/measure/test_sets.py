@@ -33,6 +33,24 @@ def test_targets_hold_what_rules_leave_no_place_for_elsewhere(rule, bound, zone,
     assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
 
 
+@pytest.mark.parametrize(
+    ("rule", "voters", "target"),
+    [
+        # voters wanted in zone a are wanted with a disk, too: on the first node
+        ({"voters_require": ["+ssd"], "voters_place": {"zone=a": 1}}, [1] * 6, [6, 2, 2, 2]),
+        # nine vote, on the nodes with a disk
+        ({"voters_require": ["+ssd"]}, [2, 2, 2, 1, 1, 1], [5, 1, 5, 1]),
+    ],
+)
+def test_terms_on_voters_hold_beside_one_another(rule, voters, target):
+    cluster = Cluster.from_arrays(
+        capacity=[[20.0]] * 4, load=[[1.0]] * 6, replicas=2, voters=voters,
+        domains={"zone": [*"aabc"]}, tags={"ssd": [True, False, True, False]},
+        rules=[Rule(**rule)],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
+
+
 @pytest.mark.parametrize("others", [7, 8])
 def test_a_node_leads_what_one_beside_it_has_no_room_for(others):
     """Six can be led on two nodes, one of which has room for one replica."""

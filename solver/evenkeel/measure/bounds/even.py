@@ -18,7 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
+from evenkeel.measure.binding import (
+    NONE,
+    Scope,
+    group_scope,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+)
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
@@ -41,10 +48,16 @@ MOST_CLASSES = 1024
 NONE_KEPT = np.zeros(0, np.intp)
 """Neither partitions nor nodes."""
 
+ALIKE = np.zeros(1, np.intp)
+"""Numbers of voters that do not matter."""
+
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Partitions under one rule that want equally many replicas, taken together. Q classes."""
+    """Partitions under one rule that want equally many replicas, taken together. Q classes.
+
+    Where rules are about voters, they want equally many of these, too.
+    """
 
     # rule, wanted: (Q,) the rule, and the number of replicas of each
     rule: Ints64
@@ -59,21 +72,29 @@ class Classes:
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
         """Return the classes of a cluster, found once for a scope."""
         partitions = placed.cluster.partitions
-        return memoize(scope, "classes", lambda: cls.by(scope, partitions.replicas), partitions)
+        of_voters = any(term.voters for demands in scope.demands for term in demands.terms)
+        voters = partitions.voters if of_voters else ALIKE
+        return memoize(
+            scope, "classes", lambda: cls.by(scope, partitions.replicas, voters=voters), partitions
+        )
 
     @classmethod
     def by(
-        cls, scope: Scope, wanted: Ints, owner: Rows = NONE_KEPT, node: Rows = NONE_KEPT
-    ) -> "Classes":
+        cls, scope: Scope, wanted: Ints, owner: Rows = NONE_KEPT, node: Rows = NONE_KEPT,
+        voters: Ints = ALIKE,
+    ) -> "Classes":  # fmt: skip
         """Find the classes of partitions that want so many replicas, (P,), beside those kept.
 
-        The latter are given by partition and node, (E,); in a class they are on the same nodes.
+        The latter are given by partition and node, (E,); in a class they are on the same nodes. Of
+        ``voters (P,)``, where given, each wants equally many.
         """
-        if len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1 > len(owner):
+        alike = len(wanted) > 0 and wanted.min() == wanted.max() and voters.min() == voters.max()
+        if alike and len(scope.open) == 1 > len(owner):
             one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
             return cls(none, one, np.zeros(len(wanted), np.int64), none, NONE_KEPT, NONE_KEPT)
         most = int(wanted.max(initial=0)) + 1
         key = scope.rule.astype(np.int64) * most + wanted
+        key = key * (int(voters.max(initial=0)) + 1) + voters
         order = np.lexsort((node, owner))
         owner, node = owner[order], node[order]
         nth = np.arange(len(owner)) - np.searchsorted(owner, owner)
@@ -394,16 +415,20 @@ def asked_on(
     ]
     if not terms:
         return np.zeros((0, len(usable)), np.bool_), np.zeros((0, len(classes.rule)))
-    texts = {term.text: nodes_of(placed.cluster, term) & usable for _, term in terms}
-    sets, of = np.unique([*texts.values()], axis=0, return_inverse=True)
-    number = dict(zip(texts, of.reshape(-1).tolist(), strict=True))
+    cluster = placed.cluster
+    votes = [nodes_that_meet(cluster, one.required(voters=True)) & usable for one in scope.demands]
     voters = np.full(len(classes.rule), np.iinfo(np.int64).max)
-    np.minimum.at(voters, classes.member, placed.cluster.partitions.voters.astype(np.int64))
-    asked = np.zeros((len(sets), len(classes.rule)))
+    np.minimum.at(voters, classes.member, cluster.partitions.voters.astype(np.int64))
+    named, each = [], []
     for rule, term in terms:
-        bound, row = classes.rule == rule, asked[number[term.text]]
+        inside = votes[rule] if term.voters else usable
+        inside = inside if term.for_all else nodes_of(cluster, term) & inside
         least = voters if term.for_all else np.minimum(term.least, voters if term.voters else 2**62)
-        row[bound] = np.maximum(row, np.minimum(least, classes.wanted))[bound]
+        named.append(inside)
+        each.append(np.minimum(least, classes.wanted) * (classes.rule == rule))
+    sets, of = np.unique(named, axis=0, return_inverse=True)
+    asked = np.zeros((len(sets), len(classes.rule)))
+    np.maximum.at(asked, of.reshape(-1), each)
     if 1 < len(sets) <= MOST_SETS:
         within = sets.astype(np.float32) @ ~sets.T == 0.0
         asked = np.stack([asked[inner].max(0) for inner in within.T])
