@@ -60,7 +60,6 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("tables/printed-by-crash", "shards.txt", "a row for each replica"),
         ("tables/printed-by-crash", "nodes.txt", "cap_NAME for each dimension"),
         ("tables/printed-by-crash", "backends.txt", "cap_NAME for each dimension"),
-        ("tables/lists-of-nodes", "wide.csv", "a row for each replica"),
     ],
 )  # fmt: skip
 def test_what_is_not_read_is_refused_with_a_way_out(public, case, file, says):

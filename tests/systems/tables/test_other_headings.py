@@ -1,5 +1,6 @@
 """Tables of replicas under the headings of other systems: leaders, lists of nodes, and notes."""
 
+import pandas as pd
 import pytest
 
 import evenkeel as ek
@@ -67,3 +68,53 @@ def test_segments_of_greenplum_but_for_the_coordinator():
         "preferred_role",
         "rows of the coordinator (content -1)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "nodes", "leaders", "unread"),
+    [
+        ("partition,node,leader\np,1,1\np,2,0\nq,3,0\nq,2,1\n", "p q", [[0, 1], [2, 1]], [0, 1],
+         []),
+        ("partition,node,leader\np,1,2\np,2,2\n", "p", [[0, 1]], [1], []),
+        ("partition,replica,node,offset\np,0,1,7\np,1,2,8\n", "p", [[0, 1]], [0],
+         ["replica", "offset"]),
+        ("topic,partition,broker,leader\nt,0,1,y\nt,0,2,n\nu,0,2,n\nu,0,3,y\n", "t-0 u-0",
+         [[0, 1], [1, 2]], [0, 1], []),
+        ("db,shard,host,primary\nd,0,1,f\nd,0,2,t\n", "d-0", [[0, 1]], [1], []),
+        ("shard,host,is_leader\ns,1,false\ns,2,true\n", "s", [[0, 1]], [1], []),
+        ("partition,replica_1,replica_10,replica_2\np,3,1,2\n", "p", [[2, 1, 0]], [0], []),
+        ("partition,secondary,primary\np,1,2\nq,3,NULL\n", "p q", [[1, 0], [2, -1]], [0, -1], []),
+    ],
+)  # fmt: skip
+def test_tables_as_people_keep_them(text, names, nodes, leaders, unread):
+    cluster = ek.read([NODES, text.encode()])
+    assert [*cluster.partitions.names] == names.split()
+    assert cluster.placement.nodes.tolist() == nodes
+    assert cluster.placement.leader.tolist() == leaders
+    assert cluster.native.get(reading.UNREAD, []) == unread
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "dimensions", "load"),
+    [
+        ("node,zone\n1,a\n2,b\n", "partition,node,size\np,1,5GB\nq,2,1GB\n", ["size"], [5e9, 1e9]),
+        ("node,cap_size\n1,9\n2,9\n", "partition,node,size\np,1,5\nq,2,1\n", ["size"], [5, 1]),
+        ("node,cap_x\n1,9\n2,9\n", "partition,node,load\np,1,5\nq,2,1\n", ["x"], [0, 0]),
+        ("node,zone\n1,a\n2,b\n", "tenant,host,bytes\np,1,5\nq,2,1\n", ["bytes"], [5, 1]),
+    ],
+)  # fmt: skip
+def test_sizes_without_a_dimension(nodes, rows, dimensions, load):
+    cluster = ek.read([nodes.encode(), rows.encode()])
+    assert [*cluster.dimensions] == dimensions
+    assert cluster.partitions.load.voter[:, 0].tolist() == load
+
+
+def test_frames_as_people_keep_them():
+    nodes = pd.DataFrame({"node": ["1", "2", "3"], "zone": [*"abc"]})
+    rows = pd.DataFrame(
+        {"partition": ["p", "p"], "node": ["1", "2"], "leader": [False, True], "size": [5, 5]}
+    )
+    cluster = ek.Cluster.from_frames(nodes, rows)
+    assert (cluster.placement.leader.tolist(), [*cluster.dimensions]) == ([1], ["size"])
+    wide = pd.DataFrame({"partition": [0], "replica_1": ["3"], "replica_2": ["1"]})
+    assert ek.Cluster.from_frames(nodes, wide).placement.nodes.tolist() == [[2, 0]]

@@ -23,7 +23,7 @@ from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
-from evenkeel.systems.tables.other_headings import in_our_words, titles_in
+from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
 from evenkeel.systems.tables.reading import (
     NODE,
     Found,
@@ -169,6 +169,8 @@ def read_frames(
     if not is_ours(names) and titles_in(names):
         table, found.unread = in_our_words(found.replicas[0])
         found.replicas, names = [table], table.columns.keys()
+    table, unread = completed(found.replicas[0], known)
+    found.replicas, found.unread = [table], found.unread + unread
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
         titles = [*found.replicas[0].titles.values()]

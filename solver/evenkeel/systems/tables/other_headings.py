@@ -1,18 +1,24 @@
 """Read tables of replicas under the headings of the systems that print them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+
+import msgspec
 
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 
 WORDS = {
-    "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database"),
+    "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database",
+              "db", "topic", "table"),
     "index": ("index", "shard", "last_token"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
-                  "shardid", "segment_id", "content"),
+                  "shardid", "segment_id", "content", "partition_id", "partition_name", "vm",
+                  "pod", "tenant", "bucket"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
-             "nodename", "node_name", "hostname", "replicas"),
+             "nodename", "node_name", "hostname", "node_id", "host", "broker", "broker_id",
+             "instance", "worker", "replicas"),
     "role": ("role", "tablettype"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
@@ -24,8 +30,22 @@ KEYSPACE, COORDINATOR = "keyspace_name", "-1"
 SEGMENT_ROLES = {"p": "primary", "m": "secondary"}
 """How Greenplum calls the roles of its segments."""
 
-FLAGGED = {"leader": ("is_leader", "leader"), "learner": ("is_learner",)}
+FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master", "master"),
+           "learner": ("is_learner",)}  # fmt: skip
 """Columns that are true where a replica has a role, or that name the node which has it."""
+
+LEADING = ("leader", "primary", "master")
+PLACE = re.compile(
+    r"leader|primary|master|follower|secondary|standby|backup"
+    r"|(?:replica|node|host|broker|server|follower|secondary|standby)[ _-]?([0-9]+)"
+)
+"""Columns that each name the node of one replica, those that lead first."""
+
+SIZES = ("size", "load", "bytes")
+"""Columns of amounts without the name of a dimension, which is theirs."""
+
+OTHERS = (*SIZES, *(one for names in FLAGGED.values() for one in names))
+"""Columns that become roles and loads."""
 
 PORT = "nodeport"
 KEPT = ("size_", "load_", "leader_load_", "non_voter_load_")
@@ -36,6 +56,8 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
 
     >>> titles_in({"region_id", "store_id", "is_leader"})
     {'partition': 'region_id', 'node': 'store_id'}
+    >>> titles_in({"partition", "replica_1", "replica_2"})
+    {'partition': 'partition', 'node': 'node'}
     >>> titles_in({"store_id", "region_count"})
     {}
     """
@@ -44,8 +66,22 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
         for own, words in WORDS.items()
         if (here := [one for one in words if one in names and BESIDE.get(one, {one}) & names])
     }
+    if "node" not in found and len(places_in(names)) > 1:
+        found["node"] = "node"
+    if not found.keys() & {"group", "partition"} and found.get("index") == "shard":
+        found["partition"] = found.pop("index")
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
     return found if located else {}
+
+
+def places_in(names: AbstractSet[str]) -> list[str]:
+    """Return the columns that each name the node of one replica, in order.
+
+    >>> places_in({"primary", "secondary", "size"}), places_in({"leader", "node"})
+    (['primary', 'secondary'], ['leader'])
+    """
+    found = {one: match for one in names if (match := PLACE.fullmatch(one))}
+    return sorted(found, key=lambda one: (one not in LEADING, int(found[one][1] or 0), one))
 
 
 def in_our_words(table: Table) -> tuple[Table, list[str]]:
@@ -54,29 +90,24 @@ def in_our_words(table: Table) -> tuple[Table, list[str]]:
     segments = found.get("partition") == "content"
     if "partition" in found:
         found.pop("index", None)
+    if found["node"] not in table.columns:
+        table = _with_lists(table)
     table = row_by_replica(table, (), found["node"])
     columns = {own: table.columns[one] for own, one in found.items()}
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
         columns["node"] = [f"{name}:{port}" for name, port in both]
-    flags: dict[str, tuple[str, list[bool]]] = {}
-    for role, names in FLAGGED.items():
-        for one in names if "role" not in columns else ():
-            having = _having_role(table.columns.get(one, ()), columns["node"])
-            if having:
-                flags.setdefault(role, (one, having))
-    if flags:
-        columns["role"] = [
-            next((role for role, (_, having) in flags.items() if having[row]), "voter")
-            for row in range(len(table))
-        ]
     if segments:
         columns["role"] = [SEGMENT_ROLES.get(cell, cell) for cell in columns["role"]]
     if KEYSPACE in table.columns and "group" in columns:
         both = zip(table.columns[KEYSPACE], columns["group"], strict=True)
         columns["group"] = [f"{space}.{name}" for space, name in both]
-    amounts = {one: cells for one, cells in table.columns.items() if one.startswith(KEPT)}
-    read = {*found.values(), *amounts, PORT, KEYSPACE, *(one for one, _ in flags.values())}
+    if {"group", "partition"} <= columns.keys() and _repeat(columns):
+        columns["index"], found["index"] = columns.pop("partition"), found.pop("partition")
+    amounts = {
+        one: cells for one, cells in table.columns.items() if one.startswith(KEPT) or one in OTHERS
+    }
+    read = {*found.values(), *amounts, PORT, KEYSPACE}
     ours = not BESIDE.keys().isdisjoint(found.values())
     titles = {
         own: own if ours else table.titles.get(found.get(own, own), own)
@@ -90,6 +121,60 @@ def in_our_words(table: Table) -> tuple[Table, list[str]]:
         lines = [lines[row] for row in kept]
         left.append(f"rows of the coordinator (content {COORDINATOR})")
     return Table(table.name, columns, lines, titles, notes=table.notes), left
+
+
+def _repeat(columns: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether groups number their partitions, so that several have the same numbers."""
+    both = {*zip(columns["group"], columns["partition"], strict=True)}
+    return len({partition for _, partition in both}) < len(both)
+
+
+def _with_lists(table: Table) -> Table:
+    """Return a table with the nodes of columns for one replica each as lists in one column."""
+    places = places_in(table.columns.keys())
+    rows = zip(*(table.columns[one] for one in places), strict=True)
+    lists = [msgspec.json.encode([one for one in row if one and one not in NULLS]) for row in rows]
+    columns = {one: cells for one, cells in table.columns.items() if one not in places}
+    columns |= {"leader": table.columns[places[0]]} if places[0] in LEADING else {}
+    columns["node"] = [row.decode() for row in lists]
+    titles = {one: table.titles.get(one, one) for one in columns}
+    return Table(table.name, columns, table.lines, titles, notes=table.notes)
+
+
+def completed(table: Table, nodes: Table) -> tuple[Table, list[str]]:
+    """Return a table with roles by columns that mark some, and loads of columns without dimension.
+
+    Also returns the titles of such columns that are not read.
+    """
+    columns, titles = dict(table.columns), {**table.titles}
+    others = {one: columns.pop(one) for one in OTHERS if one in columns}
+    if not others:
+        return table, []
+    read = []
+    flags: dict[str, list[bool]] = {}
+    for role, names in FLAGGED.items():
+        for one in names if "role" not in columns else ():
+            having = _having_role(others.get(one, ()), columns["node"])
+            if having and role not in flags:
+                flags[role] = having
+                read.append(one)
+    if flags:
+        rows = range(len(table))
+        roles = [[role for role, having in flags.items() if having[row]] for row in rows]
+        columns["role"] = [(own or ["voter"])[0] for own in roles]
+        titles["role"] = "role"
+    size = next((one for one in SIZES if one in others), "")
+    limited = [one for one in nodes.columns if one.startswith("cap_")]
+    if (
+        size
+        and not any(one.startswith(KEPT) for one in columns)
+        and (not limited or f"cap_{size}" in limited)
+    ):
+        read.append(size)
+        columns[f"size_{size}"], titles[f"size_{size}"] = others[size], f"size_{titles[size]}"
+    titles_left = {one: title for one, title in titles.items() if one in columns}
+    made = Table(table.name, columns, table.lines, titles_left, table.delimiter, table.notes)
+    return made, [table.titles[one] for one in others if one not in read]
 
 
 def _having_role(cells: Sequence[str], nodes: Sequence[str]) -> list[bool]:

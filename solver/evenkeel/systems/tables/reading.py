@@ -33,7 +33,7 @@ from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
-from evenkeel.systems.tables.other_headings import in_our_words, titles_in
+from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
@@ -101,6 +101,9 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     tiers: list[str] = []
     uncapped: list[str] = []
 
+
+ORDINAL = "replica"
+"""A column of replicas that numbers those of a partition."""
 
 DISTINCT = "leave one of each, as SELECT DISTINCT does"
 """What is to be done about rows that repeat others."""
@@ -206,7 +209,9 @@ def tables_in(documents: Sequence[Document]) -> Found:
         faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
-    found.replicas = [row_by_replica(replicas, {*nodes.cells(name_column(nodes))})]
+    rows = row_by_replica(replicas, {*nodes.cells(name_column(nodes))})
+    replicas, unread = completed(rows, nodes)
+    found.replicas, found.unread = [replicas], found.unread + unread
     return found
 
 
@@ -384,7 +389,13 @@ def _check_titles(faults: FaultList, found: Found, dimensions: Sequence[str]) ->
     of_loads = {f"{prefix}{one.lower()}" for prefix in loads for one in dimensions}
     unlike = {name for name in replicas.columns if name.startswith(loads)} - of_loads
     column = disk_column(replicas.columns)
-    replicas.check_columns(faults, {*OF_REPLICAS, *of_loads, *unlike, column})
+    known = {*OF_REPLICAS, *of_loads, *unlike, column}
+    others = [
+        name for name in replicas.titles
+        if name not in known and (name == ORDINAL or not closest(name, known))
+    ]  # fmt: skip
+    found.unread += [replicas.titles[name] for name in others if name]
+    replicas.check_columns(faults, {*known, *others})
     if column and not found.disks:
         message = f"needs a table of disks: node, {column}, capacity and perhaps state"
         title = quoted(replicas.titles[column])
