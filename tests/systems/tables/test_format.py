@@ -173,7 +173,7 @@ def test_nodes_without_capacities_count_as_alike(nodes, replicas, dimensions, lo
     assert list(registry.system_of(again).uncapped(again)) == [*dimensions]
 
 
-@pytest.mark.parametrize("title", ["disk_total", "shards", "watermark_cpu"])
+@pytest.mark.parametrize("title", ["shards", "watermark_cpu"])
 def test_other_columns_of_nodes_need_a_capacity_beside_them(title):
     assert faults_of(f"node,zone,{title}\na,x,9\nb,y,9\n".encode(), PLACED)
 

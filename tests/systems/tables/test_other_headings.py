@@ -118,3 +118,35 @@ def test_frames_as_people_keep_them():
     assert (cluster.placement.leader.tolist(), [*cluster.dimensions]) == ([1], ["size"])
     wide = pd.DataFrame({"partition": [0], "replica_1": ["3"], "replica_2": ["1"]})
     assert ek.Cluster.from_frames(nodes, wide).placement.nodes.tolist() == [[2, 0]]
+
+
+SIZED = b"partition,node,size\np,1,5\np,2,5\n"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "capacity", "unread"),
+    [
+        ("node,zone,capacity\n1,a,10\n2,b,20\n", SIZED, [[10], [20]], []),
+        ("host,rack,disk_gb\n1,a,10\n2,b,20\n", SIZED.replace(b"size", b"size_gb"),
+         [[10], [20]], []),
+        ("host,rack,disk_gb\n1,a,10\n2,b,20\n", SIZED, [[10], [10]], ["disk_gb"]),
+        ("node,total,used,free\n1,10,5,5\n2,20,5,15\n", SIZED, [[10], [20]], ["used", "free"]),
+        ("name,cpu,memory\n1,4,10\n2,8,20\n",
+         b"partition,node,size_memory,load_cpu\np,1,5,1\np,2,5,1\n", [[10, 4], [20, 8]], []),
+        ("node,capacity,storage\n1,10,4\n2,20,4\n", SIZED, [[10], [10]],
+         ["capacity", "storage"]),
+        ("broker,rack\n1,a\n2,b\n", SIZED, [[10], [10]], []),
+    ],
+)  # fmt: skip
+def test_tables_of_nodes_as_people_keep_them(nodes, rows, capacity, unread):
+    cluster = ek.read([nodes.encode(), rows])
+    assert [*cluster.nodes.names] == ["1", "2"]
+    assert cluster.nodes.capacity.tolist() == capacity
+    assert cluster.native.get(reading.UNREAD, []) == unread
+
+
+def test_a_status_that_says_what_a_state_does():
+    cluster = ek.read([b"node,zone,status\n1,a,up\n2,b,Down\n", SIZED])
+    assert cluster.nodes.alive.tolist() == [True, False]
+    odd = ek.read([b"node,zone,status\n1,a,ok\n2,b,ok\n", SIZED])
+    assert odd.native[reading.UNREAD] == ["status"]

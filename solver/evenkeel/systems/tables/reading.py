@@ -34,6 +34,7 @@ from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read
 from evenkeel.systems.tables.json_forms import as_rows
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
+from evenkeel.systems.tables.other_nodes import describes_nodes, nodes_in_our_words
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
@@ -160,6 +161,8 @@ def kind_of(document: Document) -> Kind:
         return "replicas"
     if is_of_disks(names):
         return "disks"
+    if describes_nodes(names, NODE, TIERS) and not RULED.match(document.data[:HEAD]):
+        return "nodes"
     if RULE.search(document.data[:65536]):
         return "rules"
     return ""
@@ -178,7 +181,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
         kind = kind_of(document)
         if kind == "nodes":
             table = read_table(found.faults, document)
-            found.nodes.append(_without_nulls(found, table, {name_column(table)}))
+            found.nodes.append(_without_nulls(found, table, {*NODE}))
         elif kind == "replicas":
             table = _named_once(read_table(found.faults, document))
             if not is_ours(table.columns):
@@ -212,7 +215,24 @@ def tables_in(documents: Sequence[Document]) -> Found:
     rows = row_by_replica(replicas, {*nodes.cells(name_column(nodes))})
     replicas, unread = completed(rows, nodes)
     found.replicas, found.unread = [replicas], found.unread + unread
+    _read_other_nodes(found)
     return found
+
+
+def _read_other_nodes(found: Found) -> None:
+    """Put a table of nodes without capacities under our headings, as far as these can be found."""
+    nodes, replicas = found.nodes[0], found.replicas[0]
+    tiers = [] if found.rules is None else found.rules[1].tiers
+    known = {*OF_NODES, *TIERS, *(tier.lower() for tier in tiers)}
+    if nodes.columns.keys() <= known or has_capacities(nodes):
+        return
+    starts = LOADS["load"]
+    loads = [
+        name.removeprefix(start) for name in replicas.columns for start in starts
+        if name.startswith(start)
+    ]  # fmt: skip
+    found.nodes[0], unread = nodes_in_our_words(nodes, known, loads)
+    found.unread += unread
 
 
 def _named_once(table: Table) -> Table:
@@ -977,7 +997,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     if unread := cluster.native.get(UNREAD, ()) if _remembers(cluster) else ():
         yield (
             f"nothing that is read in {some_of(unread, printable, NAMED)}: a column of sizes is "
-            "read as size_NAME, one of loads as load_NAME"
+            "read as size_NAME, one of loads as load_NAME, one of capacities as cap_NAME"
         )
     if tiers := _without_limits(cluster):
         yield (

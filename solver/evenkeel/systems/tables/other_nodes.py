@@ -1,0 +1,85 @@
+"""Read tables of nodes whose columns are called otherwise."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from evenkeel.systems.csv_text import Table
+from evenkeel.systems.node_states import NODE_STATES
+
+NAMES = ("host", "hostname", "server", "broker", "broker_id", "node_id", "node_name", "instance",
+         "store_id", "worker", "machine")  # fmt: skip
+"""Columns that name the node, beside ours."""
+
+LIMIT = re.compile(
+    r"(?:capacity|total|max|disk|storage|size|cpus?|memory|mem|ram)(?:_.*)?|.*_(?:capacity|total)"
+)
+"""Columns that may be a capacity."""
+
+AMOUNT = re.compile(r"[0-9][0-9.,']*\s*[A-Za-z]*")
+UNIT = re.compile(r"_[kmgtp]i?b$")
+STATUS = "status"
+
+
+def describes_nodes(
+    names: AbstractSet[str], ours: Collection[str], tiers: AbstractSet[str]
+) -> bool:
+    """Return whether a table names nodes, by one of ``ours`` or of others, and says more of them.
+
+    >>> describes_nodes({"host", "disk_gb"}, (), set()), describes_nodes({"host"}, (), {"host"})
+    (True, False)
+    """
+    named = {*ours, *NAMES} & names
+    more = names - named
+    said = any(one == STATUS or LIMIT.fullmatch(one) for one in more) or (more and more <= tiers)
+    return bool(named and said)
+
+
+def nodes_in_our_words(
+    table: Table, known: Collection[str], loads: Sequence[str]
+) -> tuple[Table, list[str]]:
+    """Return a table under our headings, and the titles of columns that are not read.
+
+    ``known`` are the columns that are ours already; ``loads`` the dimensions of the replicas, which
+    say what is a capacity.
+    """
+    columns, titles = dict(table.columns), dict(table.titles)
+    renamed = dict(_renamed(columns, known, loads))
+    for own, name in renamed.items():
+        columns[own], titles[own] = columns.pop(name), own
+        if own == "node":
+            titles[own] = titles[name]
+    left = [name for name in columns if name not in known and name not in renamed]
+    unread = [titles[name] for name in left]
+    kept = {name: cells for name, cells in columns.items() if name not in left}
+    titles = {name: titles[name] for name in kept}
+    return Table(table.name, kept, table.lines, titles, table.delimiter, table.notes), unread
+
+
+def _renamed(
+    columns: Mapping[str, Sequence[str]], known: Collection[str], loads: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield our name of each column that means something here, and its own."""
+    if not any(name in columns for name in ("node", "id", "name")):
+        yield "node", next(name for name in NAMES if name in columns)
+    if STATUS in columns and {cell.lower() for cell in columns[STATUS]} <= {"", *NODE_STATES}:
+        yield "state", STATUS
+    amounts = [
+        name for name, cells in columns.items()
+        if name not in known and all(not cell or AMOUNT.fullmatch(cell) for cell in cells)
+    ]  # fmt: skip
+    for load in loads:
+        called = (load, *(f"{word}_{load}" for word in ("capacity", "total", "max")),
+                  f"{load}_capacity", f"{load}_total")  # fmt: skip
+        same = [name for name in called if name in amounts]
+        if not same and len(loads) == 1:
+            limits = filter(LIMIT.fullmatch, amounts)
+            same = [name for name in limits if _unit(name) == _unit(load)]
+        if len(same) == 1:
+            yield f"cap_{load}", same[0]
+
+
+def _unit(name: str) -> str:
+    """Return the unit that a name ends with, "" if there is none."""
+    unit = UNIT.search(f"_{name}")
+    return unit[0] if unit else ""
