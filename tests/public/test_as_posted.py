@@ -40,7 +40,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("ceph/lines-of-a-session", "stat.txt", "ceph osd crush dump"),
         ("nats/trace-of-a-report", "trace.txt", "nats server request jetstream --all"),
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
-        ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
+        ("tables/stores-as-sql-prints-them", "stores.txt", "needs one table of replicas"),
         ("elasticsearch/copies-by-shard-stores", "stores.json", "give _cat/shards"),
         ("elasticsearch/header-of-eight-rows-of-seven", "allocation.txt", "cells, the header 8"),
         ("cockroach/regions-in-place-of-ranges", "regions.txt", "crdb_internal.ranges"),

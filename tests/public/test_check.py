@@ -99,9 +99,6 @@ REFUSED = {
         "workbook.xlsx replicas.csv": "save each sheet as CSV",
         "both.json replicas.csv": "needs one table of replicas … there are 2",
     },
-    "tables/headings-of-others": {
-        "brokers.csv placement.csv": "node, id or name, and cap_NAME",
-    },
     "tables/outputs-of-other-systems": {
         "nodetool.txt": "nodetool … two tables",
         "redis.txt": "redis-cli … two tables",
@@ -267,6 +264,9 @@ SOUND = {
     },
     "nats/inaccessible-stream": {
         "session.txt": "(events): their servers are down … 6 nodes, 3 alive · 4 partitions",
+    },
+    "tables/headings-of-others": {
+        "brokers.csv placement.csv": "2 nodes, 2 alive · 2 partitions … bytes 2.0000 20.0%",
     },
     "tables/exported": {"both.json": "2 nodes, 2 alive · 1 partition · 1 replica"},
     "tables/lists-of-nodes": {

@@ -150,3 +150,24 @@ def test_a_status_that_says_what_a_state_does():
     assert cluster.nodes.alive.tolist() == [True, False]
     odd = ek.read([b"node,zone,status\n1,a,ok\n2,b,ok\n", SIZED])
     assert odd.native[reading.UNREAD] == ["status"]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "leaders"),
+    [
+        ('{"p":["1","2"],"q":["2"]}', [[0, 1], [1, -1]], [0, 0]),
+        ('[{"partition":"p","replicas":[3,1]},{"partition":"q","replicas":[2]}]',
+         [[2, 0], [1, -1]], [0, 0]),
+        ('[{"shard":"p","primary":"3","replicas":["1"]},{"shard":"q","primary":"2","replicas":[]}]',
+         [[2, 0], [1, -1]], [0, 0]),
+        ('{"partitions":[{"id":"p","replicas":["3","1"],"leader":"1"},'
+         '{"id":"q","replicas":["2"],"leader":"2"}]}', [[2, 0], [1, -1]], [1, 0]),
+        ('{"shards":[{"name":"p","nodes":["3","1"]},{"name":"q","nodes":["2"]}]}',
+         [[2, 0], [1, -1]], [0, 0]),
+    ],
+)  # fmt: skip
+def test_json_as_people_keep_it(text, nodes, leaders):
+    cluster = ek.read([NODES, text.encode()])
+    assert [*cluster.partitions.names] == ["p", "q"]
+    assert cluster.placement.nodes.tolist() == nodes
+    assert cluster.placement.leader.tolist() == leaders

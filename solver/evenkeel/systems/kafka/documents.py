@@ -133,6 +133,9 @@ class Capacities(msgspec.Struct):
 
 ASSIGNED = re.compile(rb'"replicas"(?!\s*:\s*\[\s*\{)|"partitions"\s*:\s*\[\s*\]')
 
+OF_TOPICS = re.compile(rb'"(?:topic|version)"|"partitions"\s*:\s*\[\s*\]')
+"""What JSON of partitions has that is Kafka's."""
+
 LOG_DIRS = re.compile(rb'"logDirs"\s*:(?!\s*\[\s*")')
 """The log directories of a broker, which are objects; a record of a broker has their names."""
 
@@ -221,7 +224,7 @@ def kind_of(document: Document) -> Kind | None:
         return "log-dirs"
     if is_list_of_reassigned(head) and not (CURRENT.search(head) and ASSIGNED.search(head)):
         return "reassigned"
-    if b'"partitions"' in head and ASSIGNED.search(head):
+    if b'"partitions"' in head and ASSIGNED.search(head) and OF_TOPICS.search(head):
         return "assignment"
     if is_rack_json(head):
         return "rack-json"

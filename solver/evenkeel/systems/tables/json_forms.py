@@ -15,12 +15,13 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
 
 OBJECT = re.compile(
-    rb'\s*\{\s*"(?:columns|index|data|nodes|replicas|disks)"\s*:\s*\[|'
-    rb'\s*\{\s*"[^"]*"\s*:\s*\{[^{}\[\]]*\}\s*[,}]'
+    rb'\s*\{\s*"[^"]*"\s*:\s*(?:\[|\{[^{}\[\]]*\}\s*[,}])|'
+    rb'\s*\[\s*\{[^{}\[\]]*"replicas"\s*:\s*\['
 )
-"""How titles, several tables, and columns or rows by their names begin."""
+"""How titles, several tables, and columns or rows by their names begin, and rows of lists."""
 
-TABLES = {"nodes", "replicas", "disks"}
+PARTITIONS = ("partitions", "shards")
+TABLES = {"nodes", "replicas", "disks", *PARTITIONS}
 TITLES = {"node", "nodes", "partition", "group", "id", "name"}
 """Columns of which each table has one."""
 
@@ -30,8 +31,8 @@ def as_rows(document: Document) -> tuple[Document, ...]:
     if not OBJECT.match(document.data[:HEAD]):
         return (document,)
     try:
-        given: dict[str, Any] = msgspec.json.decode(document.data, type=dict[str, Any])
-        tables = _tables_of(given)
+        given = msgspec.json.decode(document.data, type=dict[str, Any] | list[dict[str, Any]])
+        tables = _tables_of(given) if isinstance(given, dict) else [[*map(_with_nodes, given)]]
     except (
         msgspec.DecodeError,
         UnicodeDecodeError,
@@ -53,7 +54,13 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     if given.keys() <= {"columns", "index", "data"}:
         return [[dict(zip(given["columns"], row, strict=True)) for row in given["data"]]]
     if given.keys() <= TABLES:
-        return [list(rows) for rows in given.values()]
+        return [
+            [_with_nodes(_by_name(row)) for row in rows] if name in PARTITIONS else list(rows)
+            for name, rows in given.items()
+        ]
+    if all(isinstance(one, list) for one in given.values()):
+        lists = msgspec.convert(given, dict[str, list[str | int]])
+        return [[{"partition": name, "nodes": row} for name, row in lists.items()]]
     if TITLES & given.keys():
         index = next(iter(given.values())).keys()
         alike = all(column.keys() == index for column in given.values())
@@ -64,3 +71,21 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     of = "partition" if titles & {"node", "nodes"} else "node"
     known = of == "partition" or any(title.startswith("cap_") for title in titles)
     return [[{of: name, **row} for name, row in given.items()]] * known
+
+
+def _by_name(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a partition whose name is called its name."""
+    name = next(
+        (one for one in ("id", "name") if one in row and "partition" not in row), "partition"
+    )
+    return {"partition" if one == name else one: cell for one, cell in row.items()}
+
+
+def _with_nodes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose list of replicas is one of nodes, with the primary before the others."""
+    if not isinstance(row.get("replicas"), list):
+        return dict(row)
+    nodes = row["replicas"]
+    first = [row[one] for one in ("primary", "master") if row.get(one) and row[one] not in nodes]
+    others = {one: cell for one, cell in row.items() if one != "replicas"}
+    return others | {"nodes": [*first, *nodes]}

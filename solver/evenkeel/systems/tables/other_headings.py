@@ -18,7 +18,7 @@ WORDS = {
                   "pod", "tenant", "bucket"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "node_id", "host", "broker", "broker_id",
-             "instance", "worker", "replicas"),
+             "instance", "worker", "nodes", "replicas"),
     "role": ("role", "tablettype"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""

@@ -31,8 +31,10 @@ def describes_nodes(
     """
     named = {*ours, *NAMES} & names
     more = names - named
-    said = any(one == STATUS or LIMIT.fullmatch(one) for one in more) or (more and more <= tiers)
-    return bool(named and said)
+    more_of_them = any(one == STATUS or LIMIT.fullmatch(one) for one in more) or (
+        more and more <= tiers
+    )
+    return bool(named and more_of_them)
 
 
 def nodes_in_our_words(
