@@ -447,6 +447,17 @@ class TestFences:
         plain = ek.read(*paths)
         assert_same(page.replace(native=plain.native), plain)
 
+    def test_outputs_in_items_of_lists_are_read(self, public):
+        case = public("ceph/page-of-maps")
+        answer = case.run("solve", "page.md", "crush.txt", "--json")
+        assert (answer.code, answer.json["moves"]) == (
+            0,
+            0,
+        ) and "already there: 10.e" in answer.text
+        case = public("elasticsearch/page-of-a-handbook")
+        assert moved(case, "page.md")[0] == 0
+        assert moved(case, "page.md", "--drain", "es-node-3")[0] == 2
+
     @pytest.mark.parametrize("where", ["", "```\n"])
     def test_what_may_be_data_between_them_stays(self, public, where):
         case = public("kafka/racks-of-three-three-one")

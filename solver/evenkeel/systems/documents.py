@@ -243,7 +243,8 @@ WRAPPED = re.compile(
 MOST_WRAPPED = 2**20
 """Bytes of what people paste from a terminal."""
 
-FENCE, QUOTED = re.compile(rb"[ \t]*```[ \t]*[\w+-]*[ \t\r]*"), re.compile(rb"`[^`]*`")
+FENCE = re.compile(rb"[ \t]*```[ \t]*[\w+-]*[ \t\r]*")
+QUOTED = re.compile(rb"`[^`]*`(?: +(?= ))?")
 """A line that begins or ends code in Markdown, and code on a line of prose."""
 
 ASIDE = re.compile(rb"[ ]*(?:<[^<>]*>.*|(?:#|\*\*)[^|{}\[\]=;/@$_,\t]*)")
@@ -256,8 +257,11 @@ PROSE = re.compile(
 """A line of a sentence: words, and no sign that tables and commands have."""
 
 WORD = re.compile(rb"(?<!\S)[A-Za-z'*\x80-\xff]{2,}+[,:.]?(?!\S)|\A(?:[-*]|\d+\.)(?= )")
-FEW = 4
+FEW, ITEM = 4, re.compile(rb"(?:[-*]|\d+\.) ")
 """A word, or the mark of an item, and how many of them make a sentence without its end."""
+
+EASTERN = re.compile(rb'[^"{|#]*(?:\xe3\x80[\x81\x82]|\xef\xbc[\x81\x8c\x9a\x9b\x9f])[^"{|]*')
+"""A line with a mark of Chinese or Japanese sentences, which no table has."""
 
 BEFORE = 4096
 """Bytes in which the first value of JSON is looked for, behind lines that are none."""
@@ -303,6 +307,10 @@ def _out_of_fences(data: bytes) -> bytes:
     if not fences:
         return data
     inside = {i for a, b in zip(fences[::2], fences[1::2], strict=False) for i in range(a, b + 1)}
+    for begin, end in zip(fences[::2], fences[1::2], strict=False):
+        # code in an item of a list is indented as its fence
+        indent = lines[begin][: lines[begin].index(b"`")]
+        lines[begin:end] = [line.removeprefix(indent) for line in lines[begin:end]]
     between = (b"" if i in inside else line.strip() for i, line in enumerate(lines))
     if len(fences) % 2 or not _is_prose(between):
         inside = {*range(len(lines))}
@@ -315,6 +323,8 @@ def _is_prose(lines: Iterable[bytes]) -> bool:
     """Return whether all paragraphs are of words, and end as sentences do."""
     last = b""
     for line in (b"" if ASIDE.fullmatch(one) else QUOTED.sub(b"code", one) for one in lines):
+        if line and EASTERN.fullmatch(line):
+            line = b"."
         if not (PROSE.fullmatch(line) if line else _ends(last)):
             return False
         last = line
@@ -323,7 +333,7 @@ def _is_prose(lines: Iterable[bytes]) -> bool:
 
 def _ends(line: bytes) -> bool:
     """Return whether a paragraph of words may end with a line."""
-    return line[-1:] in b".:!?" or len(WORD.findall(line)) >= FEW
+    return line[-1:] in b".:!?" or len(WORD.findall(line)) >= FEW - bool(ITEM.match(line))
 
 
 def _before(data: bytes) -> bytes:

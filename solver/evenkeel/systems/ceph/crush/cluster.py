@@ -472,7 +472,8 @@ def _lawful_items(
             del kept[pool.id]
     notes = {
         "upmaps against the rule of their pool, which the monitors drop, count as dropped": gone,
-        "upmaps without effect, as CRUSH puts the group elsewhere, or their target is out": idle,
+        "upmaps without effect, as CRUSH puts the group elsewhere, or their target is out or "
+        "already there": idle,
     }
     return kept, [f"{note}: {some_of(own, str, SHOWN)}" for note, own in notes.items() if own]
 
