@@ -389,6 +389,21 @@ class TestSessions:
         assert [page.placement.node.tolist().count(n) for n in range(3)] == [3, 3, 4]
         assert "disk" in page.dimensions and (page.nodes.capacity[:, 1] > 4e13).all()
 
+    def test_settings_that_are_put_are_no_second_answer(self, public):
+        case = public("elasticsearch/settings-put-and-asked")
+        answer = case.run("solve", "session.txt", "--json")
+        assert (answer.code, answer.json["moves"]) == (3, 0)
+        assert answer.json["broken"] == {"unassigned": 2, "spread": 1}
+
+    @pytest.mark.parametrize(("put", "left"), [("null", 0), ('"data-1"', 1)])
+    def test_settings_that_are_put_last_count(self, put, left):
+        row = b"i 0 %b STARTED 1 1kb 1.1.1.%d data-%d\n"
+        rows = b"GET _cat/shards\n" + row % (b"p", 1, 1) + row % (b"r", 2, 2)
+        asked = b'GET _cluster/settings\n{"persistent": {}, "transient": {}}\n'
+        name = "cluster.routing.allocation.exclude._name"
+        body = f'PUT _cluster/settings\n{{"persistent": {{"{name}": {put}}}}}\n'.encode()
+        assert (~ek.read(rows + asked + body).nodes.keeps).sum() == left
+
 
 def test_replicas_that_run_without_a_time_count_as_healthy(public):
     case = public("longhorn/excerpts")

@@ -335,14 +335,15 @@ Kind = Literal[
 ]  # fmt: skip
 
 PASTED = re.compile(
-    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|\$ |GET |curl |"
+    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|\$ |GET |PUT |curl |"
     rb"/?_cat/|```|HTTP/|[\w-]+: |Enter host password |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|"
     rb"[ \t]*\r?\n)+"
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
 BEGINS = re.compile(
-    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:GET +/?_|curl +[^|\n]*_)|/?_(?:cat|cluster|nodes|all)/"
+    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:GET +/?_|(?:PUT|POST|DELETE) +/?\w|curl +[^|\n]*_)|"
+    rb"/?_(?:cat|cluster|nodes|all)/"
     rb"|index +shard +prirep |(?:shards|name) +(?:[\w.]+ +)*disk\.)[^\n]*",
     re.MULTILINE,
 )
@@ -355,6 +356,9 @@ LAST = re.compile(
 
 BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 """Where JSON begins below a table."""
+
+PUT = re.compile(rb"\s*PUT ")
+"""A request whose body changes settings, and leaves the others."""
 
 PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
 """The path of a request."""
@@ -728,10 +732,17 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
 def _known(found: Findings, document: Document) -> list[Document]:
     """Return the answers of a document that are read, of each kind one; others are passed over.
 
-    Of answers to the same request the last holds.
+    Of answers to the same request the last holds. What is put into settings counts where no answer
+    about them comes after it.
     """
-    answers = _answers(document)
-    known = [(_kind_of(one), PATH.search(one.before), one) for one in answers if _kind_of(one)]
+    answers, put = _answers(document), list[Document]()
+    known = list[tuple[Kind, re.Match[bytes] | None, Document]]()
+    for one in answers:
+        if (kind := _kind_of(one)) and PUT.match(one.before):
+            put.append(one)
+        elif kind:
+            known.append((kind, PATH.search(one.before), one))
+            put = [] if kind == "cluster settings" else put
     given = (
         (document.origin, f"{kind} by {path[0].decode()}" if path else kind,
          str(i) if kind == "shards" and not path else "", (kind, one))
@@ -744,7 +755,7 @@ def _known(found: Findings, document: Document) -> list[Document]:
             at = f"{document.name}:{one.line_at(len(one.data) - len(begin))}"
             message = f"begins another answer of {kind}: each needs a file of its own"
             found.faults.add(at, quoted(begin[:80]), message)
-    return [one for _, one in held] or answers[:1]
+    return [one for _, one in held] + put or answers[:1]
 
 
 def _take_table(found: Findings, document: Document, kind: Table) -> None:
