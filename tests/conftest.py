@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 TESTS = Path(__file__).parent
 
@@ -47,6 +48,10 @@ settings.register_profile(
     "explore", settings.get_profile("same"), derandomize=False, max_examples=250
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Hypothesis draws constants of whatever modules a process has loaded: which these are depends on
+# the files of tests that it ran before.
+providers.is_local_module_file = lambda path: False
 
 
 def pytest_configure(config: pytest.Config) -> None:
