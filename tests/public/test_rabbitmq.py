@@ -412,3 +412,20 @@ def test_members_that_were_added_or_deleted_are_a_difference(public):
     assert "3 moves, 1 replica given up, 1 partition that another node leads" in answer.text
     assert "invoices[3] nowhere -> rabbit@node-e" in answer.text
     assert "AFTER has 1 partition more, left out: new" in answer.text
+
+
+def test_running_nodes_in_one_word_are_those_of_the_cluster(public):
+    case = public("rabbitmq/running-nodes-in-one-word")
+    for files, code in ((("queues.json", "all.json"), 0), (("queues-one.json", "one.json"), 4)):
+        answer = case.run("solve", *files, "--leaders", "0", "-o", "out.json", "--force")
+        assert answer.code == code
+        led = Counter(row["leader"] for row in json.loads(case.written("out.json")))
+        assert sorted(led.values()) == ([2, 2, 2] if code == 0 else [3, 3])
+    names = ["rabbit@n1", "rabbit@n10", "rabbit@n2"]
+    queues = json.dumps([{"name": "q", "type": "quorum", "members": names}]).encode()
+    for running, up in (("rabbit@n10rabbit@n2", [False, True, True]), ("", [False] * 3)):
+        listed = {"running_nodes": running, "disk_nodes": names, "ram_nodes": ""}
+        status = json.dumps(listed).encode()
+        assert ek.read(queues, status).nodes.alive.tolist() == up
+    with pytest.raises(ek.InvalidInput, match="running_nodes: holds names of no disk_nodes"):
+        ek.read(queues, status.replace(b'""', b'"rabbit@n1, rabbit@n3"', 1))

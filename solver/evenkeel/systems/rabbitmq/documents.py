@@ -121,9 +121,11 @@ class RawPage(msgspec.Struct):
 class Status(msgspec.Struct):
     """The answer of ``cluster_status``."""
 
-    running_nodes: list[str]
+    running_nodes: list[str] | str
+    """One text without separators in releases 4.1.2 and 4.1.3, which convert lists to text."""
+
     disk_nodes: list[str] = []
-    ram_nodes: list[str] = []
+    ram_nodes: list[str] | Literal[""] = []
     maintenance_status: dict[str, str] | list[Any] = {}
     """A list where it is empty, as Erlang has it."""
 
@@ -329,9 +331,17 @@ def _take_status(found: Findings, document: Document) -> None:
     status = decode_json(found.faults, document, Status)
     if status is None:
         return
-    listed = {*status.disk_nodes, *status.ram_nodes, *status.running_nodes}
+    listed = {*status.disk_nodes, *status.ram_nodes}
+    running = status.running_nodes
+    if isinstance(running, str):
+        longest_first = sorted(map(re.escape, listed), key=len, reverse=True)
+        running = re.findall("|".join(longest_first), running) if listed else []
+        if "".join(running) != status.running_nodes:
+            at = f"{document.name}: running_nodes"
+            found.faults.add(at, quoted(status.running_nodes), "holds names of no disk_nodes")
+    listed |= {*running}
     found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
-    found.running |= {*status.running_nodes}
+    found.running |= {*running}
     states = status.maintenance_status
     stated = states.items() if isinstance(states, dict) else []
     found.drained |= {name for name, state in stated if state.lower() not in AT_WORK}
