@@ -731,6 +731,21 @@ def test_arrays_of_a_driver(public):
     assert ([*cluster.nodes.names], len(cluster.partitions)) == (["43", "45", "85"], 1)
 
 
+def test_ranges_that_cannot_be_led_where_leases_are_preferred_are_named(public):
+    case = public("cockroach/preferred-place-without-a-replica")
+    words = ("--level", "none", "--table", "moves.csv")
+    answer = case.run("solve", "ranges.csv", "nodes.csv", "zone.sql", *words)
+    assert answer.code == 0
+    assert "no voter in region=us-west, where leases are preferred, of 6 ranges (43," in answer.text
+    moves = case.written("moves.csv").split()[1:]
+    assert sorted(moves) == ["leader,40,,4,1,", "leader,42,,9,1,"]
+    zone = case.path("zone.sql").read_text()
+    bound = zone.replace("+continent=us: 2", "+region=us-west: 1")
+    (case.folder / "bound.sql").write_text(bound)
+    answer = case.run("check", "ranges.csv", "nodes.csv", str(case.folder / "bound.sql"))
+    assert "where leases are preferred" not in answer.text
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
@@ -757,6 +772,9 @@ KEPT = {
         test_ranges_of_no_known_table_are_left_alone_where_partitions_have_zones
     ),
     "a constraint on localities": test_constraints_without_localities_leave_their_ranges_alone,
+    "lease preferences for places": (
+        test_ranges_that_cannot_be_led_where_leases_are_preferred_are_named
+    ),
     "a range with learners": test_a_range_with_learners_is_under_way_and_left_alone,
     "an unknown store": test_a_store_that_no_file_knows_is_dead_only_where_it_must_be,
     "a range without a majority": (

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import lead_ranks
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
@@ -630,7 +631,8 @@ def read(documents: Sequence[Document]) -> Cluster:
             "no node status: stores count as live, and those without replicas are not known; add "
             "cockroach node status --all"
         )
-    notes = (*found.notes, *wanted.why, *_about_disks(cluster), *_about_voters(cluster))
+    beside = (*_about_disks(cluster), *_about_voters(cluster), *_about_leases(cluster))
+    notes = (*found.notes, *wanted.why, *beside)
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
     return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
 
@@ -707,6 +709,24 @@ def _about_voters(cluster: Cluster) -> Iterator[str]:
             f"({some_of(named, str, MOST_NAMED)}): CockroachDB changes which replicas vote by "
             "itself; no rule counts it"
         )
+
+
+def _about_leases(cluster: Cluster) -> Iterator[str]:
+    """Say which ranges have no voter where leases are preferred, and no rule that asks for one."""
+    placement, parts = cluster.placement, cluster.partitions
+    for r, rule in enumerate(cluster.rules):
+        if not rule.lead or {*rule.lead} & {term.text for term in rule.terms()}:
+            continue
+        near = at_node(lead_ranks(cluster, rule.lead) < len(rule.lead), placement.node)
+        voters = near & (placement.role == Role.VOTER)
+        apart = np.bincount(placement.owner[voters], minlength=len(parts)) == 0
+        if len(found := np.flatnonzero(apart & (parts.rule == r))):
+            named = some_of([parts.names[p] for p in found.tolist()], str, MOST_NAMED)
+            yield (
+                f"no voter in {' or '.join(map(printable, rule.lead))}, where leases are "
+                f"preferred, of {counted(len(found), 'range')} ({named}): none moves for a "
+                "preference; a constraint brings one there"
+            )
 
 
 def _wanted_by(config: Mapping[str, Any]) -> int:
