@@ -166,6 +166,13 @@ def test_a_member_that_does_not_run_leads_nothing(public):
     led = {row["name"]: row["leader"] for row in json.loads(case.written("out.json"))}
     assert sorted(Counter(led.values()).values()) == [3, 3, 3]
     assert not {name for name in ("q0", "q3", "q6") if led[name] == "rabbit@rabbit-1"}
+    words = ("--no-lead", "rabbit@rabbit-0", "--no-lead", "rabbit@rabbit-2", "-o", "last.json")
+    answer = case.run("solve", "queues.json", "status.json", *words)
+    assert answer.code == 3
+    assert "no replica elsewhere can lead 3 partitions (q0, q3, q6)" in answer.text
+    led = {row["name"]: row["leader"] for row in json.loads(case.written("last.json"))}
+    halted = {"q0", "q3", "q6"}
+    assert {name for name in led if led[name] == "rabbit@rabbit-1"} == {*led} - halted
 
 
 def test_a_member_without_a_vote_leads_nothing(public):

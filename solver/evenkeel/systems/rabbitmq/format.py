@@ -412,7 +412,7 @@ def _script(changes: Sequence[QueueChange]) -> bytes:
 
 
 NAME = "rabbitmq"
-HEALTHY, PINNED = int(Flag.HEALTHY), int(Flag.PINNED)
+HEALTHY, CAUGHT_UP, PINNED = int(Flag.HEALTHY), int(Flag.CAUGHT_UP), int(Flag.PINNED)
 NO_LEADER = ("undefined", "none", "null")
 """Texts for a missing leader."""
 
@@ -614,7 +614,10 @@ def _placement(
         if why or found.apart & {*members}:
             known |= int(Flag.LEFT_ALONE | Flag.PINNED)
         flags += [
-            known | (HEALTHY if name in online else 0) | (PINNED if name in queue.learners else 0)
+            known
+            | (HEALTHY if name in online else 0)
+            | (CAUGHT_UP if name in runs else 0)
+            | (PINNED if name in queue.learners else 0)
             for name in members
         ]
         idle = [
