@@ -254,7 +254,7 @@ def _amount(cell: str, unit: str, mark: str | None) -> float:
 FIRST_ROW = re.compile(rb"\s*\[\s*(\{(?:[^{}\[\]]|\[[^{}\[\]]*\])*\})")
 """The first row of a table as JSON."""
 
-Cell = str | int | float | bool | None | list[str | int]
+Cell = str | int | float | bool | None | list[str | int | None]
 
 
 def header_of(document: Document) -> frozenset[str]:

@@ -19,7 +19,9 @@ HBASE = "h1,16020,1588888888888"
         ("region_id,store_id,leader\n7,1,0\n7,2,1\n", [1], []),
         ("region_id,store_id,is_leader\n7,1,N\n7,2,Y\n", [1], []),
         ("region_id,store_id,is_leader\n7,1,NULL\n7,2,t\n", [1], []),
-        ("region_id,store_id,is_leader\n7,1,no\n7,2,maybe\n", [0], ["is_leader"]),
+        ("region_id,store_id,leader\n7,1,1\n7,2,1\n8,2,1\n8,1,1\n", [0, 1], []),
+        ("region_id,store_id,leader\n7,1,*\n7,2,-\n8,1,-\n8,2,-\n", [0, -1], []),
+        ("region_id,store_id,leader\n7,1,1\n7,2,1\n8,1,9\n8,2,9\n", [0, -1], []),
         ("region_id,store_id,is_leader,role\n7,1,1,follower\n7,2,0,leader\n", [1], ["is_leader"]),
         ("region_id,store_id,is_leader,leader\n7,1,0,2\n7,2,1,2\n", [1], ["leader"]),
         ('region_id,store_id,leader\n7,"1,2,3",2\n8,"[2,3]",3\n', [1, 1], []),
@@ -84,6 +86,13 @@ def test_segments_of_greenplum_but_for_the_coordinator():
         ("shard,host,is_leader\ns,1,false\ns,2,true\n", "s", [[0, 1]], [1], []),
         ("partition,replica_1,replica_10,replica_2\np,3,1,2\n", "p", [[2, 1, 0]], [0], []),
         ("partition,secondary,primary\np,1,2\nq,3,NULL\n", "p q", [[1, 0], [2, -1]], [0, -1], []),
+        ("partition,secondary,primary\np,1,2\nq,-,3\n", "p q", [[1, 0], [2, -1]], [0, 0], []),
+        ("| Shard | Primary | Replica |\n|---|---|---|\n| 0 | 1 | 2 |\n| 1 | 2 | 3 |\n", "0 1",
+         [[0, 1], [1, 2]], [0, 0], []),
+        ('shard,leader,followers\n0,1,"2,3"\n1,2,3\n', "0 1", [[0, 1, 2], [1, 2, -1]], [0, 0], []),
+        ('shard,leader,replicas\n0,1,"2,1"\n1,2,"2,3"\n', "0 1", [[1, 0], [1, 2]], [1, 0], []),
+        ("topic,partition,replica,leader\nt,0,1,2\nt,0,2,2\n", "0", [[0, 1]], [1], []),
+        ("shard_id,host,role\ns,1,slave\ns,2,master\n", "s", [[0, 1]], [1], []),
     ],
 )  # fmt: skip
 def test_tables_as_people_keep_them(text, names, nodes, leaders, unread):
@@ -136,6 +145,14 @@ SIZED = b"partition,node,size\np,1,5\np,2,5\n"
         ("node,capacity,storage\n1,10,4\n2,20,4\n", SIZED, [[10], [10]],
          ["capacity", "storage"]),
         ("broker,rack\n1,a\n2,b\n", SIZED, [[10], [10]], []),
+        ("host,disk_used_gb\n1,4\n2,3\n", SIZED.replace(b"size", b"size_gb"), [[10], [10]],
+         ["disk_used_gb"]),
+        ("host,memory\n1,64\n2,64\n", SIZED.replace(b"size", b"load_cpu"), [[10], [10]],
+         ["memory"]),
+        ("host,max_connections\n1,64\n2,64\n", SIZED, [[10], [10]], ["max_connections"]),
+        ("host,vcpus,mem_gb\n1,8,64\n2,8,32\n", b"vm,host,mem_gb,vcpus,os\np,1,16,2,x\n",
+         [[64, 8], [32, 8]], ["os"]),
+        ("host,cpu\n1,8%\n2,9%\n", b"vm,host,cpu\np,1,3%\n", [[1], [1]], ["cpu"]),
     ],
 )  # fmt: skip
 def test_tables_of_nodes_as_people_keep_them(nodes, rows, capacity, unread):
@@ -148,6 +165,10 @@ def test_tables_of_nodes_as_people_keep_them(nodes, rows, capacity, unread):
 def test_a_status_that_says_what_a_state_does():
     cluster = ek.read([b"node,zone,status\n1,a,up\n2,b,Down\n", SIZED])
     assert cluster.nodes.alive.tolist() == [True, False]
+    lost = ek.read([b"node,zone,status\n1,a,ONLINE\n2,b,OFFLINE\n", SIZED])
+    assert lost.nodes.alive.tolist() == [True, False]
+    with pytest.raises(ek.InvalidInput, match="maintenance"):
+        ek.read([b"node,zone,status\n1,a,maintenance\n2,b,down\n", SIZED])
     odd = ek.read([b"node,zone,status\n1,a,ok\n2,b,ok\n", SIZED])
     assert odd.native[reading.UNREAD] == ["status"]
 
@@ -164,6 +185,13 @@ def test_a_status_that_says_what_a_state_does():
          '{"id":"q","replicas":["2"],"leader":"2"}]}', [[2, 0], [1, -1]], [1, 0]),
         ('{"shards":[{"name":"p","nodes":["3","1"]},{"name":"q","nodes":["2"]}]}',
          [[2, 0], [1, -1]], [0, 0]),
+        ('{"shard":["p","q"],"host":["3","2"]}', [[2], [1]], [-1, -1]),
+        ('[{"shard":"p","leader":"3","replicas":null},{"shard":"q","leader":"2",'
+         '"replicas":["1","2"]}]', [[2, -1], [0, 1]], [0, 1]),
+        ('[{"partition":"p","nodes":["3",null]},{"partition":"q","nodes":["2","1"]}]',
+         [[2, -1], [1, 0]], [0, 0]),
+        ('[{"shard":"p","leader":"3","followers":["1"]},{"shard":"q","leader":"2","followers":[]}]',
+         [[2, 0], [1, -1]], [0, 0]),
     ],
 )  # fmt: skip
 def test_json_as_people_keep_it(text, nodes, leaders):
@@ -171,3 +199,29 @@ def test_json_as_people_keep_it(text, nodes, leaders):
     assert [*cluster.partitions.names] == ["p", "q"]
     assert cluster.placement.nodes.tolist() == nodes
     assert cluster.placement.leader.tolist() == leaders
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("partition,node,is_leader\np,1,no\np,2,maybe\n", "is_leader: is neither.*maybe"),
+        ("partition,node,leader\np,a:90,a\np,b:90,a\n", "leader: is neither"),
+        ("shard,primary,replica\n0,true,1\n0,false,2\n", "primary: names no node"),
+        ("shard,primary,replicas\n0,n1,3\n1,n2,3\n", "replicas: names no node"),
+        ("shard,node1,node2,node3\n0,P,R,\n1,,P,R\n", "node1: names no node"),
+        ("shard,node1,node2\n0,x,x\n1,,x\n", "node2: names no node"),
+        ('{"latency_ms":[10,20,30],"errors":[0,1,0]}', "is not in a known format"),
+    ],
+)
+def test_cells_that_are_neither_marks_nor_nodes_are_refused(text, what):
+    with pytest.raises(ek.InvalidInput, match=what):
+        ek.read(text.encode())
+
+
+def test_a_note_names_the_nodes_where_no_table_does():
+    cluster = ek.read(b'{"s1":["db1","db2"],"s2":["db2"]}')
+    assert "that replicas are on count, db1, db2, all alive" in " ".join(reading.left_out(cluster))
+
+
+def test_a_table_without_rows_has_no_leaders():
+    assert len(ek.read([NODES, b"partition,node,leader\n"]).partitions) == 0

@@ -167,9 +167,9 @@ def read_frames(
         faults.add("nodes", [*found.nodes[0].titles.values()], message)
     names = found.replicas[0].columns.keys()
     if not is_ours(names) and titles_in(names):
-        table, found.unread = in_our_words(found.replicas[0])
+        table, found.unread = in_our_words(faults, found.replicas[0])
         found.replicas, names = [table], table.columns.keys()
-    table, unread = completed(found.replicas[0], known)
+    table, unread = completed(faults, found.replicas[0], known)
     found.replicas, found.unread = [table], found.unread + unread
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"

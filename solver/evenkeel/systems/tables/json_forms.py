@@ -5,7 +5,7 @@ several tables as one object, or one row under each name.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
+from evenkeel.systems.tables.other_headings import LEADING, titles_in
 
 OBJECT = re.compile(
     rb'\s*\{\s*"[^"]*"\s*:\s*(?:\[|\{[^{}\[\]]*\}\s*[,}])|'
@@ -32,7 +33,7 @@ def as_rows(document: Document) -> tuple[Document, ...]:
         return (document,)
     try:
         given = msgspec.json.decode(document.data, type=dict[str, Any] | list[dict[str, Any]])
-        tables = _tables_of(given) if isinstance(given, dict) else [[*map(_with_nodes, given)]]
+        tables = _tables_of(given) if isinstance(given, dict) else [_with_nodes(given)]
     except (
         msgspec.DecodeError,
         UnicodeDecodeError,
@@ -55,12 +56,16 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
         return [[dict(zip(given["columns"], row, strict=True)) for row in given["data"]]]
     if given.keys() <= TABLES:
         return [
-            [_with_nodes(_by_name(row)) for row in rows] if name in PARTITIONS else list(rows)
+            _with_nodes([*map(_by_name, rows)]) if name in PARTITIONS else list(rows)
             for name, rows in given.items()
         ]
     if all(isinstance(one, list) for one in given.values()):
+        if TITLES & given.keys() or titles_in(given.keys()):
+            cells = zip(*given.values(), strict=True)
+            return [[dict(zip(given, row, strict=True)) for row in cells]]
         lists = msgspec.convert(given, dict[str, list[str | int]])
-        return [[{"partition": name, "nodes": row} for name, row in lists.items()]]
+        apart = all(len({*row}) == len(row) for row in lists.values())
+        return [[{"partition": name, "nodes": row} for name, row in lists.items()]] * apart
     if TITLES & given.keys():
         index = next(iter(given.values())).keys()
         alike = all(column.keys() == index for column in given.values())
@@ -81,11 +86,13 @@ def _by_name(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"partition" if one == name else one: cell for one, cell in row.items()}
 
 
-def _with_nodes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row whose list of replicas is one of nodes, with the primary before the others."""
-    if not isinstance(row.get("replicas"), list):
-        return dict(row)
-    nodes = row["replicas"]
-    first = [row[one] for one in ("primary", "master") if row.get(one) and row[one] not in nodes]
-    others = {one: cell for one, cell in row.items() if one != "replicas"}
-    return others | {"nodes": [*first, *nodes]}
+def _with_nodes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows whose lists of replicas are ones of nodes, unless others name the leaders."""
+    led = any(place in row for row in rows for place in LEADING)
+    return [
+        {
+            "nodes" if one == "replicas" and isinstance(cell, list) and not led else one: cell
+            for one, cell in row.items()
+        }
+        for row in rows
+    ]

@@ -8,8 +8,8 @@ import msgspec
 
 from evenkeel.systems.csv_text import Table
 
-TRUE, FALSE = ("true", "t", "yes", "y", "1", "x"), ("false", "f", "no", "n", "0", "")
-NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
+TRUE, FALSE = ("true", "t", "yes", "y", "1", "x", "*"), ("false", "f", "no", "n", "0", "")
+NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", "nil", "-", "--"})
 """Cells that databases and scripts write where they have no value."""
 
 SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
@@ -47,8 +47,10 @@ def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str
 
 def _listed(cell: str) -> list[str]:
     with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
-        return [one.strip() for one in msgspec.json.decode(cell, type=list[str]) if one.strip()]
+        listed = [one.strip() for one in msgspec.json.decode(cell, type=list[str])]
+        return ["" if one in NULLS else one for one in listed if one]
     if paired := PAIR.findall(cell[1:-1]):
         return [*map(str.strip, paired)]
     parts = re.split("[,;]", cell.strip("[]{}()"))
-    return [*filter(None, (part.strip(" '\"") for part in parts))]
+    named = filter(None, (part.strip(" '\"") for part in parts))
+    return ["" if part in NULLS else part for part in named]

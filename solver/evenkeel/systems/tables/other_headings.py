@@ -3,22 +3,26 @@
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 
 import msgspec
 
+from evenkeel.model.errors import FaultList
 from evenkeel.systems.csv_text import Table
-from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
+from evenkeel.systems.documents import quoted
+from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, lists_in, row_by_replica
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database",
               "db", "topic", "table"),
     "index": ("index", "shard", "last_token"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
-                  "shardid", "segment_id", "content", "partition_id", "partition_name", "vm",
-                  "pod", "tenant", "bucket"),
+                  "shardid", "segment_id", "content", "partition_id", "partition_name", "shard_id",
+                  "chunk", "chunk_id", "vm", "vm_name", "vm_id", "vmid", "pod", "tenant",
+                  "tenant_id", "tenant_name", "bucket"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "node_id", "host", "broker", "broker_id",
-             "instance", "worker", "nodes", "replicas"),
+             "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers"),
     "role": ("role", "tablettype"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
@@ -36,10 +40,14 @@ FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master
 
 LEADING = ("leader", "primary", "master")
 PLACE = re.compile(
-    r"leader|primary|master|follower|secondary|standby|backup"
+    r"leader|primary|master|(?:replica|follower|secondary|standby|backup)s?|secondaries"
     r"|(?:replica|node|host|broker|server|follower|secondary|standby)[ _-]?([0-9]+)"
 )
-"""Columns that each name the node of one replica, those that lead first."""
+"""Columns that each name the node of one replica, or list those that follow."""
+
+MARKS = {"true", "false", "t", "f", "yes", "no", "y", "n", "x", "p", "r", "m", "s", "l",
+         "leader", "primary", "master", "replica", "follower", "secondary", "slave"}  # fmt: skip
+"""Cells that say what a node has of a partition, where those of a place name a node."""
 
 SIZES = ("size", "load", "bytes")
 """Columns of amounts without the name of a dimension, which is theirs."""
@@ -84,14 +92,14 @@ def places_in(names: AbstractSet[str]) -> list[str]:
     return sorted(found, key=lambda one: (one not in LEADING, int(found[one][1] or 0), one))
 
 
-def in_our_words(table: Table) -> tuple[Table, list[str]]:
+def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     """Return a table under our headings, and the titles of columns that are not read."""
     found = titles_in(table.columns.keys())
     segments = found.get("partition") == "content"
     if "partition" in found:
         found.pop("index", None)
     if found["node"] not in table.columns:
-        table = _with_lists(table)
+        table = _with_lists(faults, table)
     table = row_by_replica(table, (), found["node"])
     columns = {own: table.columns[one] for own, one in found.items()}
     if PORT in table.columns:
@@ -129,19 +137,34 @@ def _repeat(columns: Mapping[str, Sequence[str]]) -> bool:
     return len({partition for _, partition in both}) < len(both)
 
 
-def _with_lists(table: Table) -> Table:
-    """Return a table with the nodes of columns for one replica each as lists in one column."""
+def _with_lists(faults: FaultList, table: Table) -> Table:
+    """Return a table with the nodes of columns for one or several replicas as lists in one column.
+
+    A node that leads and is listed by another column counts once.
+    """
     places = places_in(table.columns.keys())
-    rows = zip(*(table.columns[one] for one in places), strict=True)
-    lists = [msgspec.json.encode([one for one in row if one and one not in NULLS]) for row in rows]
+    for one in places:
+        found = {cell.lower() for cell in {*table.columns[one]} - {"", *NULLS}}
+        counts = one.endswith("s") and all(cell.isdigit() for cell in found)
+        if found and (found <= MARKS or counts):
+            message = "names no node: such a column names those of replicas, or lists them"
+            faults.add(f"{table.name}: {table.titles[one]}", quoted(sorted(found)[0]), message)
     columns = {one: cells for one, cells in table.columns.items() if one not in places}
-    columns |= {"leader": table.columns[places[0]]} if places[0] in LEADING else {}
-    columns["node"] = [row.decode() for row in lists]
+    several = lists_in({cell for one in places for cell in table.columns[one]}, ())
+    lists = [
+        [[name for name in several.get(cell, [cell]) if name and name not in NULLS] for cell in row]
+        for row in zip(*(table.columns[one] for one in places), strict=True)
+    ]
+    if places[0] in LEADING:
+        columns["leader"] = table.columns[places[0]]
+        if any({*row[0]} & {*chain(*row[1:])} for row in lists):
+            lists = [row[1:] if any(row[1:]) else row for row in lists]
+    columns["node"] = [msgspec.json.encode([*chain(*row)]).decode() for row in lists]
     titles = {one: table.titles.get(one, one) for one in columns}
     return Table(table.name, columns, table.lines, titles, notes=table.notes)
 
 
-def completed(table: Table, nodes: Table) -> tuple[Table, list[str]]:
+def completed(faults: FaultList, table: Table, nodes: Table) -> tuple[Table, list[str]]:
     """Return a table with roles by columns that mark some, and loads of columns without dimension.
 
     Also returns the titles of such columns that are not read.
@@ -154,11 +177,15 @@ def completed(table: Table, nodes: Table) -> tuple[Table, list[str]]:
     flags: dict[str, list[bool]] = {}
     for role, names in FLAGGED.items():
         for one in names if "role" not in columns else ():
-            having = _having_role(others.get(one, ()), columns["node"])
-            if having and role not in flags:
-                flags[role] = having
+            if one in others and role not in flags:
+                flags[role] = _having_role(others[one], columns)
                 read.append(one)
-    if flags:
+                if len(table) and not flags[role]:
+                    known = {*TRUE, *FALSE, *NULLS}
+                    row = next(i for i, cell in enumerate(others[one]) if cell.lower() not in known)
+                    message = "is neither true nor false, nor the node of a replica"
+                    faults.add(table.at(row, titles[one]), quoted(others[one][row]), message)
+    if all(flags.values()) and flags:
         rows = range(len(table))
         roles = [[role for role, having in flags.items() if having[row]] for row in rows]
         columns["role"] = [(own or ["voter"])[0] for own in roles]
@@ -177,9 +204,17 @@ def completed(table: Table, nodes: Table) -> tuple[Table, list[str]]:
     return made, [table.titles[one] for one in others if one not in read]
 
 
-def _having_role(cells: Sequence[str], nodes: Sequence[str]) -> list[bool]:
-    """Return which replicas a column marks, or names by their nodes; none if it does neither."""
-    if {cell.lower() for cell in {*cells} - NULLS} <= {*TRUE, *FALSE}:
+def _having_role(cells: Sequence[str], columns: Mapping[str, Sequence[str]]) -> list[bool]:
+    """Return which replicas a column marks, or names by their nodes; none if it does neither.
+
+    Numbers that are nodes and the same in all rows of a partition are names, 1 as well as 2.
+    """
+    nodes = columns["node"]
+    named_by = columns.keys() & {"partition", "group", "index"}
+    keys = [*zip(*(columns[one] for one in named_by), strict=True)]
+    alike = len({*zip(keys, cells, strict=True)}) == len({*keys}) < len(keys)
+    numbers = "1" in cells and alike and {*cells} <= {*nodes}
+    if not numbers and {cell.lower() for cell in {*cells} - NULLS} <= {*TRUE, *FALSE}:
         return [cell.lower() in TRUE for cell in cells]
     named = [cell == node for cell, node in zip(cells, nodes, strict=True)]
     return named if any(named) else []

@@ -3,22 +3,39 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.node_states import NODE_STATES
+from evenkeel.systems.tables.lists import NULLS
 
 NAMES = ("host", "hostname", "server", "broker", "broker_id", "node_id", "node_name", "instance",
          "store_id", "worker", "machine")  # fmt: skip
 """Columns that name the node, beside ours."""
 
 LIMIT = re.compile(
-    r"(?:capacity|total|max|disk|storage|size|cpus?|memory|mem|ram)(?:_.*)?|.*_(?:capacity|total)"
+    r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
+    r"|.*_(?:capacity|total)"
 )
 """Columns that may be a capacity."""
+
+KEPT_APART = ("size", "max_replicas")
+"""Headings that mean something in both tables already."""
+
+ONLY = re.compile(r"(?:(?:capacity|total|max)_?)+")
+ONLY_BYTES = re.compile(r"(?:(?:capacity|total|max|disk|storage|space|size)_?)+")
+"""Columns that may be the capacity of the only load, but for the unit; and if it is of bytes."""
+
+AS_BYTES = ("size", "bytes", "disk", "storage")
 
 AMOUNT = re.compile(r"[0-9][0-9.,']*\s*[A-Za-z]*")
 UNIT = re.compile(r"_[kmgtp]i?b$")
 STATUS = "status"
+STATES = {
+    **dict.fromkeys(("online", "alive", "ready", "active"), "up"),
+    **dict.fromkeys(("offline", "dead", "notready", "inactive"), "down"),
+}
+"""Our states by what a status says."""
 
 
 def describes_nodes(
@@ -37,6 +54,29 @@ def describes_nodes(
     return bool(named and more_of_them)
 
 
+def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
+    """Return a table of replicas whose amounts under a heading of the nodes are loads.
+
+    None are if one of the tables names amounts as we do.
+    """
+    ours = ("cap_", "load_", "size_", "leader_load_")
+    if any(name.startswith(ours) for one in (table, *nodes) for name in one.columns):
+        return table
+    shared = {
+        name for one in nodes for name, cells in one.columns.items()
+        if name in table.columns and name not in KEPT_APART and LIMIT.fullmatch(name)
+        and all(AMOUNT.fullmatch(cell) for cell in {*cells, *table.columns[name]} - NULLS if cell)
+    }  # fmt: skip
+    columns = {
+        f"load_{one}" * (one in shared) or one: cells for one, cells in table.columns.items()
+    }
+    titles = {
+        f"load_{one}" * (one in shared) or one: "load_" * (one in shared) + title
+        for one, title in table.titles.items()
+    }
+    return replace(table, columns=columns, titles=titles)
+
+
 def nodes_in_our_words(
     table: Table, known: Collection[str], loads: Sequence[str]
 ) -> tuple[Table, list[str]]:
@@ -46,6 +86,8 @@ def nodes_in_our_words(
     say what is a capacity.
     """
     columns, titles = dict(table.columns), dict(table.titles)
+    if STATUS in columns:
+        columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
         columns[own], titles[own] = columns.pop(name), own
@@ -64,7 +106,7 @@ def _renamed(
     """Yield our name of each column that means something here, and its own."""
     if not any(name in columns for name in ("node", "id", "name")):
         yield "node", next(name for name in NAMES if name in columns)
-    if STATUS in columns and {cell.lower() for cell in columns[STATUS]} <= {"", *NODE_STATES}:
+    if not NODE_STATES.keys().isdisjoint(cell.lower() for cell in columns.get(STATUS, ())):
         yield "state", STATUS
     amounts = [
         name for name, cells in columns.items()
@@ -75,8 +117,10 @@ def _renamed(
                   f"{load}_capacity", f"{load}_total")  # fmt: skip
         same = [name for name in called if name in amounts]
         if not same and len(loads) == 1:
-            limits = filter(LIMIT.fullmatch, amounts)
-            same = [name for name in limits if _unit(name) == _unit(load)]
+            unit = _unit(load)
+            limit = ONLY_BYTES if unit or load in AS_BYTES else ONLY
+            same = [name for name in amounts if name.endswith(unit) and _unit(name) == unit]
+            same = [name for name in same if limit.fullmatch(name.removesuffix(unit))]
         if len(same) == 1:
             yield f"cap_{load}", same[0]
 

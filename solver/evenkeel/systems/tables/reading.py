@@ -34,7 +34,11 @@ from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read
 from evenkeel.systems.tables.json_forms import as_rows
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
-from evenkeel.systems.tables.other_nodes import describes_nodes, nodes_in_our_words
+from evenkeel.systems.tables.other_nodes import (
+    describes_nodes,
+    nodes_in_our_words,
+    with_shared_loads,
+)
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
@@ -177,15 +181,16 @@ def is_ours(names: Collection[str]) -> bool:
 def tables_in(documents: Sequence[Document]) -> Found:
     """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
     found = Found()
-    for document in (table for one in documents for table in as_rows(one)):
-        kind = kind_of(document)
+    kinds = [(kind_of(table), table) for one in documents for table in as_rows(one)]
+    for kind, document in sorted(kinds, key=lambda one: one[0] != "nodes"):
         if kind == "nodes":
             table = read_table(found.faults, document)
             found.nodes.append(_without_nulls(found, table, {*NODE}))
         elif kind == "replicas":
             table = _named_once(read_table(found.faults, document))
+            table = with_shared_loads(table, found.nodes)
             if not is_ours(table.columns):
-                table, found.unread = in_our_words(table)
+                table, found.unread = in_our_words(found.faults, table)
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
         elif kind == "disks":
             table = read_table(found.faults, document)
@@ -213,7 +218,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
     rows = row_by_replica(replicas, {*nodes.cells(name_column(nodes))})
-    replicas, unread = completed(rows, nodes)
+    replicas, unread = completed(faults, rows, nodes)
     found.replicas, found.unread = [replicas], found.unread + unread
     _read_other_nodes(found)
     return found
@@ -910,7 +915,7 @@ def with_headings(
     payload |= {UNCAPPED: [*unknown]} if unknown else {}
     payload |= {GONE: [*gone]} if gone else {}
     payload |= {UNDISKED: found.undisked} if found.undisked else {}
-    payload |= {UNREAD: found.unread} if found.unread else {}
+    payload |= {UNREAD: [*dict.fromkeys(found.unread)]} if found.unread else {}
     payload |= {WITHOUT_NODES: True} if found.without_nodes else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
@@ -993,7 +998,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             "count as not known"
         )
     if _remembers(cluster) and cluster.native.get(WITHOUT_NODES):
-        yield "no table of nodes: those that replicas are on count, all alive; others are not known"
+        held = some_of(cluster.nodes.names, printable, NAMED)
+        yield (
+            f"no table of nodes: those that replicas are on count, {held}, all alive; others are "
+            "not known"
+        )
     if unread := cluster.native.get(UNREAD, ()) if _remembers(cluster) else ():
         yield (
             f"nothing that is read in {some_of(unread, printable, NAMED)}: a column of sizes is "
