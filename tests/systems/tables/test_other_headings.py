@@ -225,3 +225,15 @@ def test_a_note_names_the_nodes_where_no_table_does():
 
 def test_a_table_without_rows_has_no_leaders():
     assert len(ek.read([NODES, b"partition,node,leader\n"]).partitions) == 0
+
+
+def test_a_total_below_the_replicas_is_none():
+    with pytest.raises(ek.InvalidInput, match="total of the rows above"):
+        ek.read([NODES, b"vm,host,size_x\nv,1,4\nw,2,8\nTotal,,12\n"])
+
+
+@pytest.mark.parametrize(("sizes", "noted"), [("10 GB,5", 1), ("10 GB,0", 0), ("10 GB,5 GB", 0)])
+def test_a_note_on_sizes_of_which_some_have_units(sizes, noted):
+    rows = "\n".join(f"p{i},n{i},{cell}" for i, cell in enumerate(sizes.split(",")))
+    cluster = ek.read(f"shard,node,size_gb\n{rows}\n".encode())
+    assert " ".join(reading.left_out(cluster)).count("no units in cells of size_gb") == noted

@@ -116,6 +116,8 @@ DISTINCT = "leave one of each, as SELECT DISTINCT does"
 TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
 """How the last row of a spreadsheet is called."""
 
+TOTAL_ROW = "seems to be the total of the rows above: leave it out"
+
 HEADINGS = {
     "nodes": "node, id or name, and cap_NAME for each dimension, or tiers like zone and rack alone",
     "replicas": "node, and partition or both group and index, with a row for each replica",
@@ -261,12 +263,15 @@ def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
 
 
 def _check_totals(faults: FaultList, nodes: Table, replicas: Table) -> None:
-    """Report a row of totals below the nodes, as spreadsheets have it, that holds no replica."""
+    """Report a row of totals below nodes or replicas, as spreadsheets have it."""
     names = nodes.cells(name_column(nodes))
     last = names[-1] if len(names) > 1 else ""
     if last.lower() in TOTALS and last not in replicas.columns["node"]:
         at = nodes.at(len(names) - 1, name_column(nodes))
-        faults.add(at, quoted(names[-1]), "seems to be the total of the rows above: leave it out")
+        faults.add(at, quoted(names[-1]), TOTAL_ROW)
+    named, on = replicas.columns.get("partition", ()), replicas.columns["node"]
+    if len(named) > 1 and named[-1].lower() in TOTALS and not on[-1]:
+        faults.add(replicas.at(len(named) - 1, "partition"), quoted(named[-1]), TOTAL_ROW)
 
 
 def name_column(table: Table) -> str:
@@ -845,6 +850,10 @@ NULL_COUNTS = "nulls"
 UNITLESS = "unitless"
 """Key of columns without units beside those of their dimension that have them."""
 
+WITH_UNIT = re.compile(r"[0-9].*[A-Za-z]")
+BARE = re.compile(r"(?![0.,]*$)[0-9]{1,6}(?:[.,][0-9]*)?")
+"""Amounts with a unit, and such without that are too small to be bytes beside these."""
+
 UNLIKELY = 1e-6
 """Share of a node that no replica of a dimension exceeds, or that all do as often."""
 
@@ -940,11 +949,20 @@ def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str
 
 
 def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]:
-    """Return columns without units, each by the one of its dimension that has units.
+    """Return columns without units, each by the one of its dimension that has units, or by itself.
 
     Only those whose numbers fit no node, or vanish in it: plain bytes beside ``2TB`` are usual.
     """
     found = {}
+    starts = (CAPACITY, *LOADS["load"])
+    for table in (nodes, replicas):
+        of_texts = type(table) is Table  # frames have numbers
+        for name in (one for one in table.columns if of_texts and one.startswith(starts)):
+            cells = {*table.columns[name]}
+            if not any(map(str.isalpha, {cell[-1:] for cell in cells})):
+                continue
+            if any(map(WITH_UNIT.fullmatch, cells)) and any(map(BARE.fullmatch, cells)):
+                found[table.titles[name]] = f"cells of {table.titles[name]}"
     for d, one in enumerate(cluster.dimensions):
         capacity = cluster.nodes.capacity[:, d]
         most = cluster.partitions.load.voter[:, d].max(initial=0.0)
