@@ -314,7 +314,19 @@ def test_records_among_what_tools_print(public, name, files):
     read = ek.read([public(name).source / one for one in files])
     assert read.native_format == "helix"
     assert (len(read.nodes), len(read.partitions)) == (6, 4)
-    assert (read.placement.node >= 0).sum() == 11  # as the view has them
+    # as the view has them, and one on h5, which is down, since the view does not show it
+    assert (read.placement.node >= 0).sum() == 12
+
+
+def test_of_a_session_the_last_answers_count_and_what_no_view_shows_is_down(public):
+    case = public("helix/failover-of-a-session")
+    answer = case.run("solve", "session.txt", "-o", "placed.json", "--json")
+    assert (answer.code, answer.json["moves"], answer.json["forced_moves"]) == (0, 5, 4)
+    lists = json.loads(case.written("placed.json"))[0]["listFields"]
+    assert "localhost_12918" not in {node for row in lists.values() for node in row}
+    assert lists["myDB_1"][0] == "localhost_12917"  # as it is
+    assert "more than one state of IdealState for myDB, ExternalView for myDB" in answer.text
+    assert "that of localhost_12913 is left out" in answer.text
 
 
 def test_records_that_are_not_there_are_noted(public):

@@ -1,5 +1,6 @@
 """Collect notes on incomplete or unclear input, each with the names that it concerns."""
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -99,6 +100,10 @@ def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -
     return [answer for _, answer in last]
 
 
+TITLE = re.compile(r"(?:^| )([A-Z]\w+ for \S+):$")
+"""A title above an answer, such as ``IdealState for myDB:``."""
+
+
 def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
     """Return documents without answers whose request, in the same words, comes again in a file."""
     given = []
@@ -108,6 +113,8 @@ def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
         # a request may have several answers, each under a title, such as "InstanceConfig:"
         words = " ".join(one.before[known:].decode("utf-8", "replace").split())
         words = "" if words.endswith(":") and " " not in words else words
+        # a title that names what it is about does so whatever is above
+        words = title[1] if (title := TITLE.search(words)) else words
         request, place = (words, 0) if words else (request, place + 1)
         asked[one.origin] = len(one.before), request, place
         given.append((one.origin, request, str(place), one))

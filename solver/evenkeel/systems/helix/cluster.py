@@ -48,6 +48,11 @@ STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that c
 NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
 NO_KEY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
 NO_LIVE = "no live instances: all count as alive; add LIVEINSTANCES"
+SILENT = (
+    "no live instances: all count as alive but those in lists that no external view shows ({}); "
+    "add LIVEINSTANCES"
+)
+FEW = "no configuration of most instances that external views show: that of {} is left out"
 BROKEN = (
     "replicas in the state ERROR ({}): Helix leaves them alone until they are reset, and they "
     "count as they are"
@@ -124,8 +129,12 @@ def read(
 
 def _note_missing(records: Records) -> None:
     """Note the kinds of records that were not given, and what is assumed instead."""
+    if len(records.shown - records.instance.keys()) > len(records.instance) > 0:
+        records.notes.add(FEW, *records.instance)
+        records.instance = {}
     if not records.tells_live:
-        records.notes.add(NO_LIVE)
+        records.silent = _silent(records)
+        records.notes.add(SILENT if records.silent else NO_LIVE, *sorted(records.silent))
     if not records.view:
         for name, one in records.ideal.items():
             rows = (*one.record.mapFields.values(), *one.record.listFields.values())
@@ -138,6 +147,19 @@ def _note_missing(records: Records) -> None:
             row.keys() >= {"Replicas", "capacityInBytes"} for row in found.record.mapFields.values()
         ):
             records.notes.add(DISKS, name)
+
+
+def _silent(records: Records) -> set[str]:
+    """Return the enabled instances that preference lists have, and that no external view shows."""
+    listed = {
+        node
+        for name, one in records.ideal.items()
+        if name in records.view and "auto" in mode_of(one) and one.text("HELIX_ENABLED") != "false"
+        for row in one.record.listFields.values()
+        for node in row
+        if records.config(node).text("HELIX_ENABLED") != "false"
+    }
+    return listed - shown - {"ANY_LIVEINSTANCE", ""} if (shown := records.shown) else set()
 
 
 def _leave_out_mirrored(

@@ -174,6 +174,8 @@ class Records:
     notes: Notes = field(default_factory=Notes)
     closed: set[str] = field(default_factory=set)
     """Instances that take nothing new, since it cannot be judged what they may hold."""
+    silent: set[str] = field(default_factory=set)
+    """Instances that count as down, since no external view shows what is listed for them."""
 
     @property
     def settings(self) -> Found:
@@ -188,9 +190,17 @@ class Records:
         """Return whether an instance is live; all are where no record lists live ones."""
         if self.instance and name not in self.instance:
             return False  # Helix knows it no more
+        if name in self.silent:
+            return False
         if name in self.live or not self.tells_live:
             return True
         return any(name in (one.online or ()) for one in self.listings)
+
+    @property
+    def shown(self) -> set[str]:
+        """The instances that external views show."""
+        views = (row for one in self.view.values() for row in one.record.mapFields.values())
+        return {name for row in views for name in row}
 
     @property
     def tells_live(self) -> bool:
@@ -308,7 +318,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
         names = [name.strip() for name in live[-1].decode("utf-8", "replace").split(",")]
         records.listings.append(Listing(names := [*filter(None, names)], names))
     for one in fields(Records):
-        if one.name in ("listings", "notes", "closed"):
+        if one.name in ("listings", "notes", "closed", "silent"):
             continue
         own: dict[str, Found] = getattr(records, one.name)
         setattr(records, one.name, dict(sorted(own.items())))
