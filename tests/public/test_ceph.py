@@ -485,3 +485,15 @@ class TestDots:
         assert (answer.code, "cut.txt:22: stands for lines that were left out" in answer.text) == (
             2, True,
         )  # fmt: skip
+
+
+def test_a_rule_for_other_numbers_of_replicas_places_nothing(public):
+    case = public("ceph/pool-beyond-its-rule")
+    answer = case.run("solve", "osd_dump.txt", "crush.txt", "--json")
+    assert (answer.code, answer.json["moves"]) == (0, 0)
+    assert "pool 6 (CRUSH rule 1) is left alone: bucket ssd chooses by straw" in answer.text
+    assert "pool 7 (CRUSH rule 2) is left alone: it is for 2 to 2 replicas, not 3" in answer.text
+    straw2 = case.path("crush.txt").read_bytes().replace(b"alg straw\n", b"alg straw2\n")
+    cluster = ek.read(case.path("osd_dump.txt"), straw2)
+    assert (cluster.placement.node[cluster.placement.owner < 256] >= 0).all()
+    assert (cluster.placement.node[cluster.placement.owner >= 256] < 0).all()

@@ -381,7 +381,7 @@ class _Reader:
         elif key == "type":
             self.word("a type of pools")
         elif key in ("min_size", "max_size"):
-            self.whole(key, 0, 2**31)
+            setattr(rule, key, self.whole(key, 0, 2**31))
         elif key == "step":
             self._step(rule)
         else:

@@ -468,6 +468,8 @@ class RuleDump(msgspec.Struct):
     rule_id: Annotated[int, Meta(ge=0, le=255)]
     rule_name: str
     steps: list[StepDump]
+    min_size: int = 0
+    max_size: int = 2**31
 
 
 class ChooseArgDump(msgspec.Struct):

@@ -341,7 +341,7 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     assert crush is not None
     total = sum(pool.pg_num * pool.size for pool in pools)
     check_slots(faults, f"{document.name}: pools", np.array([total]), 1, document)
-    known = _known(found, crush, pools, unread)
+    known = _known(found, crush, pools, unread, _outside(crush_dump, pools))
     cluster = _cluster(found, document, osd_map, crush, pools, items, known)
     cluster = _with_stats(found, cluster, compare)
     lost = _without_source(found, cluster, osd_map)
@@ -480,17 +480,36 @@ def _pools(faults: FaultList, document: Document, osd_map: OsdMap) -> list[Pool]
     return pools
 
 
+def _outside(found: CrushDump, pools: Sequence[Pool]) -> dict[int, str]:
+    """Return why rules place nothing of pools, by pool: they are for other numbers of replicas."""
+    sizes = {rule.rule_id: (rule.min_size, rule.max_size) for rule in found.rules}
+    return {
+        pool.id: f"it is for {low} to {high} replicas, not {pool.size}, and releases before Quincy "
+        "place nothing by it"
+        for pool in pools
+        for low, high in [sizes.get(pool.rule, (pool.size, pool.size))]
+        if not low <= pool.size <= high
+    }
+
+
 def _known(
-    found: _Found, crush: CrushMap, pools: Sequence[Pool], unread: Mapping[int, str]
+    found: _Found,
+    crush: CrushMap,
+    pools: Sequence[Pool],
+    unread: Mapping[int, str],
+    outside: Mapping[int, str],
 ) -> dict[int, Rows]:
-    """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool."""
+    """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool.
+
+    The reasons are by rule, and by pool.
+    """
     rules = {rule.id for rule in crush.rules}
     reported = {} if found.stats is None else {one.pgid: one.up for one in found.stats[2]}
     known: dict[int, Rows] = {}
     for pool in pools:
-        if pool.rule in rules:
+        if pool.rule in rules and pool.id not in outside:
             continue
-        why = unread.get(pool.rule, "is not in the CRUSH map")
+        why = outside.get(pool.id) or unread.get(pool.rule, "is not in the CRUSH map")
         where = "its groups are where pg dump has them" if reported else (
             "where its groups are is not known: add what ceph pg dump -f json prints"
         )  # fmt: skip
