@@ -150,6 +150,15 @@ class TestKafka:
 
 
 class TestCeph:
+    def test_the_same_is_asked_in_two_folders(self, public):
+        case = public("ceph/page-from-two-folders")
+        answer = case.run("check", "page.md")
+        assert answer.code == 0 and "192 partitions · 448 replicas wanted" in answer.text
+        assert "more than one state of root@node1# ceph osd dump: the last counts" in answer.text
+        page = case.path("page.md").read_text().replace("[root@node1 ~]#", "root@node1:~#")
+        page = page.replace("[root@node1 day0003]#", "root@node1:/opt/day0003#")
+        assert ek.read(page.encode()).partitions.replicas.sum() == 448
+
     def test_a_folder_of_a_sosreport(self, public, tmp_path):
         case = public("ceph/folder-of-a-sosreport")
         report = tmp_path / "sosreport.tar"

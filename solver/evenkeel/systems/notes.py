@@ -100,6 +100,9 @@ def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -
     return [answer for _, answer in last]
 
 
+PLACE = re.compile(r"(?:\[(\S+@\S+) [^]]*\]|(\S+@[^\s:]+):\S*)(?=[#$] )")
+"""A prompt with its folder, which is no part of what is asked."""
+
 TITLE = re.compile(r"(?:^| )([A-Z]\w+ for \S+):$")
 """A title above an answer, such as ``IdealState for myDB:``."""
 
@@ -112,6 +115,7 @@ def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
         known, request, place = asked.get(one.origin, (0, "", 0))
         # a request may have several answers, each under a title, such as "InstanceConfig:"
         words = " ".join(one.before[known:].decode("utf-8", "replace").split())
+        words = PLACE.sub(r"\1\2", words)
         words = "" if words.endswith(":") and " " not in words else words
         # a title that names what it is about does so whatever is above
         words = title[1] if (title := TITLE.search(words)) else words
