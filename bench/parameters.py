@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from importlib import import_module
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,8 @@ ENDLESS = (
     "IN_VAIN", "PAIRS",
 )  # fmt: skip
 ONE = ("ceiling", "move_penalty_falls", "worth_moving", "LONGER", "REACHED", "PARTS", "RELIEVED")
-OFF = {**dict.fromkeys(ENDLESS, 1 << 40), **dict.fromkeys(ONE, 1), "most_steps": None}  # fmt: skip
+OFF = {**dict.fromkeys(ENDLESS, 1 << 40), **dict.fromkeys(ONE, 1), "falls": inf, "patience": inf,
+       "most_steps": None}  # fmt: skip
 """Values that have no effect where that is not 0."""
 
 Solve = Callable[[], ek.Result]

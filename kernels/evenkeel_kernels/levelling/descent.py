@@ -107,9 +107,12 @@ def descend(
         threshold=penalty_threshold(problem, state, parameters.walk_threshold)
     )
     steps = 0
+    patience = Patience(problem, state, targets, parameters)
     for progress in walked(problem, state, targets, scan, forced, most_moves, seed, parameters):
         yield progress
         steps = progress.steps
+        if patience.is_over(progress):
+            break
     if highest(state, targets) <= 1.0:
         send_home(problem, state, targets, forced, np.zeros_like(state.load))
         restore_leaders(problem, state, targets, was)
@@ -208,6 +211,40 @@ def walked(
             yield Progress("relieve", highest(state, targets), steps)
             if done[0] == 0:
                 break
+
+
+class Patience:
+    """When to give up: once the penalty of the overfull nodes has not fallen for long.
+
+    Where the level is about as near as a replica is large, what is left falls slowly, and walks go
+    on. Few replicas are walked to the end: what is level there lies far apart.
+
+    ``problem``: what is being levelled; ``state``: as it changes: looked at again each time;
+    ``targets``: of the watermarks; ``parameters``: how long to wait.
+    """
+
+    def __init__(
+        self, problem: Problem, state: State, targets: Targets, parameters: Parameters
+    ) -> None:
+        self._parameters = parameters
+        replicas = state.node.shape[0]
+        self._state = state
+        self._against = targets._replace(threshold=1.0)
+        self._near = 1.0 + state.load.shape[1] / max(1, replicas)
+        self._length = (
+            walk_length(problem, parameters) if replicas > parameters.few_replicas else 1 << 60
+        )
+        self._least = np.inf
+        self._since = 0
+
+    def is_over(self, progress: Progress) -> bool:
+        """Whether the penalty has not fallen for longer than is worth waiting."""
+        parameters = self._parameters
+        now = penalty(self._state, self._against)
+        if now < parameters.falls * self._least:
+            self._least, self._since = now, progress.steps
+        waited = progress.steps - self._since
+        return progress.highest >= self._near and waited > parameters.patience * self._length
 
 
 def walk_length(problem: Problem, parameters: Parameters) -> int:

@@ -33,13 +33,15 @@ class Parameters:
 
     *Sizes*
 
-    Up to ``few_replicas`` have free walks and no relief at once; with more than ``many_replicas``
-    there are no open walks.
+    ``few_replicas`` are walked to the end; with more than ``many_replicas`` there are no open
+    walks.
 
     *End*
 
-    All that level ends after ``most_steps`` steps and looks of a solve, or ``steps_per_partition``
-    for each partition if that is more, unless the caller says how long it may take.
+    Walks end once the penalty has not fallen to the part ``falls`` for ``patience`` long walks,
+    unless the level is about as near as a replica is large. All that level ends after
+    ``most_steps`` steps and looks of a solve, or ``steps_per_partition`` for each partition if that
+    is more, unless the caller says how long it may take.
 
     *Strategy*
 
@@ -71,6 +73,8 @@ class Parameters:
     many_reliefs: int = 8
     few_replicas: int = 2_000
     many_replicas: int = 20_000
+    falls: float = 0.9
+    patience: float = 2.0
     most_steps: int = 20_000_000
     steps_per_partition: int = 800
     worth_moving: float = 0.9
