@@ -67,11 +67,10 @@ def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
         if name in table.columns and name not in KEPT_APART and LIMIT.fullmatch(name)
         and all(AMOUNT.fullmatch(cell) for cell in {*cells, *table.columns[name]} - NULLS if cell)
     }  # fmt: skip
-    columns = {
-        f"load_{one}" * (one in shared) or one: cells for one, cells in table.columns.items()
-    }
+    called = {one: f"load_{one}" if one in shared else one for one in table.columns}
+    columns = {called[one]: cells for one, cells in table.columns.items()}
     titles = {
-        f"load_{one}" * (one in shared) or one: "load_" * (one in shared) + title
+        called.get(one, one): f"load_{title}" if one in shared else title
         for one, title in table.titles.items()
     }
     return replace(table, columns=columns, titles=titles)
