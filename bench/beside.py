@@ -18,7 +18,8 @@ import json, sys, time
 import evenkeel as ek
 from tests.support.instances import as_cluster, generate
 
-SHAPES = {"": (25_000, 300, 10), "large ": (100_000, 1_000, 10), "small ": (2_000, 50, 5)}
+SHAPES = {"": (25_000, 300, 10), "large ": (100_000, 1_000, 10), "small ": (2_000, 50, 5),
+          "middle ": (10_000, 150, 10)}
 GOALS = {"level 0.04": dict(level=0.04), "level 0.01": dict(level=0.01),
          "level 0.002": dict(level=0.002), "repair": dict(level=None),
          "leaders 0.1": dict(level=0.04, leaders=0.1)}
@@ -37,7 +38,7 @@ for line in sys.stdin:
     elif name == "check":
         plan.check()
     else:
-        shape = next(one for one in ("large ", "small ", "") if name.startswith(one))
+        shape = next(one for one in ("large ", "small ", "middle ", "") if name.startswith(one))
         made_now = solve(shape, name.removeprefix(shape))
     seconds = time.thread_time() - began
     counts = [] if name in ("plan", "check") else [
@@ -46,7 +47,7 @@ for line in sys.stdin:
     print(json.dumps([seconds, counts]), flush=True)
 """
 JOBS = ("level 0.04", "repair", "leaders 0.1", "level 0.01", "level 0.002", "plan", "check",
-        "small level 0.04", "large level 0.04")  # fmt: skip
+        "small level 0.04", "middle level 0.04", "large level 0.04")  # fmt: skip
 
 
 def started(tree: Path) -> "subprocess.Popen[str]":
