@@ -301,7 +301,7 @@ def test_relief_that_relieves_nothing_is_not_tried_for_ever() -> None:
     targets = new_targets(problem, no_leader_limit(small), 1.0)
     reliefs = 0
     early = replace(DEFAULT, reliefs_at_once=0)
-    for walk in proposed_walks(problem, state, targets, early):  # nobody takes them
+    for walk in proposed_walks(problem, state, targets, early):  # they are not taken
         if walk.looks > 0:
             break
         reliefs += walk.rounds

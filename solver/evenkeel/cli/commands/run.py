@@ -141,9 +141,8 @@ def _signals() -> Iterator[None]:
 
     from evenkeel.systems.folders.running import ENDING
 
-    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
     # as nohup has it, or a shell for what runs in the background
-    numbers = [one for one in known if signal.getsignal(one) != signal.SIG_IGN]
+    numbers = [one for one in ENDING if signal.getsignal(one) != signal.SIG_IGN]
     before = [signal.signal(number, handle) for number in numbers]
     try:
         yield

@@ -34,8 +34,10 @@ from evenkeel.systems.registry import find
 GRACE = 10.0
 """Seconds for which an interrupt lets a command end."""
 
-ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
-"""Signals that end a run."""
+ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+"""Signals that end a run, as far as the system has them."""
 
 MOST_LINES = 20
 """Lines of what a command printed last that are shown where it failed."""
@@ -400,8 +402,7 @@ def _signals_wait() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
-    handlers = {number: now for number in known if callable(now := signal.getsignal(number))}
+    handlers = {number: now for number in ENDING if callable(now := signal.getsignal(number))}
     arrived: list[tuple[int, FrameType | None]] = []
     for number in handlers:
         signal.signal(number, lambda number, frame: arrived.append((number, frame)))
