@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -391,3 +392,25 @@ class TestTables:
         case = public("kubernetes/wide-after-a-restart")
         answer = case.run("solve", *self.FILES, "-o", "plan.json")
         assert answer.code == 2 and "without the rules of pods: give -o json" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "joins"),
+    [
+        (
+            "kubernetes/controllers-of-an-old-release",
+            ("nodes.txt", "pods.txt"),
+            {"pxl0dockr010": 5},
+        ),
+        (
+            "kubernetes/pods-and-nodes-in-one-answer",
+            ("wide.txt",),
+            {f"aks-scalardlpool-24825674-vmss00000{n}": 1 for n in "abc"},
+        ),
+    ],
+)
+def test_pods_of_tables_go_to_nodes_that_have_none(public, name, files, joins):
+    case = public(name)
+    answer = case.run("solve", *files, "--table", "moves.json")
+    assert answer.code == 0 and "they stay" not in answer.text
+    assert Counter(one["to"] for one in json.loads(case.written("moves.json"))) == joins

@@ -73,6 +73,7 @@ def rows_of(
                 notes.add(STRANGE, line.split()[0])
                 continue
             values = {"NAMESPACE": space} | dict(zip(columns, cells, strict=False))
+            values["NAME"] = values["NAME"].rpartition("/")[2]  # kinds come before names
             kind = "NODE" if "NODE" in columns else columns[columns.index("NAME") + 1]
             key = values["NAMESPACE"] or "default", values["NAME"], kind
             if key in rows:

@@ -53,6 +53,17 @@ def test_names_tell_what_made_a_pod():
     assert "the pods proxy-abcde, ei-b907910b-7wq4s: they stay" in notes
 
 
+def test_a_revision_makes_a_pod_only_beside_another():
+    rows = [f"{name}-{part}   1/1   Running   0   4m   10.0.0.1   n1" for name, part in (
+        ("app-3", "0r7re"), ("app-3", "5drmx"), ("job-0", "9cloj"), ("job-1", "ftfqs"),
+        ("only-letters-ddbbcbbdb", "4x4jh"),
+    )]  # fmt: skip
+    assert placed(read("\n".join([TITLES, *rows]))) == {
+        "default/ReplicationController/app-3": ["n1", "n1"],
+        "default/ReplicaSet/only-letters-ddbbcbbdb": ["n1"],
+    }
+
+
 def test_nodes_have_their_state_and_their_zone():
     cluster = read(WIDE, NODES)
     assert cluster.nodes.alive.tolist() == [True, True, False]

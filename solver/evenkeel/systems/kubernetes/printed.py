@@ -5,6 +5,7 @@ StatefulSet, ``web-5f98b7746c-x7k2d`` of a ReplicaSet. Requests and rules are in
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,16 +22,22 @@ UNTITLED = re.compile(
 
 PLACES = re.compile(
     r"^(?:.{0,200}[#$>%] +)?(?:NAMESPACE +)?NAME +"
-    rf"(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b)|^{UNTITLED.pattern}",
+    r"(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b|"
+    rf"STATUS +AGE\b.*\n[ \t]*\S+ +(?:Not)?Ready\b)|^{UNTITLED.pattern}",
     re.MULTILINE,
 )
 """The beginning of a table of nodes, or of pods with their nodes."""
 
 OF_TEMPLATE = re.compile(
-    r"(.+-(?:(?=\d*[a-z])(?=[a-z]*\d)[bcdf-hj-np-tv-xz24-9]{6,10}|\d{9,10}))-[a-z0-9]{5}"
+    r"(.+-(?:(?=\d*[a-z])(?=[a-z]*\d)[bcdf-hj-np-tv-xz24-9]{6,10}|[4-9bcdf]{8,10}|\d{9,10}))-"
+    r"[a-z0-9]{5}"
 )
+OF_REVISION = re.compile(r"(.+-\d{1,4})-[a-z0-9]{5}\Z")
 ORDINAL = re.compile(r"(.+)-\d+")
-"""The names of pods of ReplicaSets and StatefulSets."""
+"""The names of pods of ReplicaSets, of ReplicationControllers of OpenShift, and StatefulSets."""
+
+STATE = re.compile(r"(?:Not)?Ready\b")
+"""The state of a node; old releases print no roles."""
 
 PHASES = {
     "Completed": "Succeeded", "Succeeded": "Succeeded", "Evicted": "Failed", "Failed": "Failed",
@@ -63,11 +70,13 @@ def is_table(document: Document, size: int) -> bool:
 
 def objects_of(notes: Notes, document: Document) -> Iterator[dict[str, Any]]:
     """Yield the nodes and pods of the tables in a text."""
-    for row in rows_of(notes, document.data.decode("utf-8", "replace"), UNTITLED, USUAL):
-        if "ROLES" in row:
+    rows = rows_of(notes, document.data.decode("utf-8", "replace"), UNTITLED, USUAL)
+    alike = Counter(_revision_of(row) for row in rows)
+    for row in rows:
+        if "ROLES" in row or ("READY" not in row and STATE.match(row.get("STATUS", ""))):
             yield node_of(notes, row)
         elif "NODE" in row:
-            yield _pod(notes, row["NAMESPACE"] or "default", row)
+            yield _pod(notes, row, alike[_revision_of(row)] > 1)
     notes.add(NO_RULES)
 
 
@@ -95,11 +104,21 @@ def node_of(notes: Notes, row: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _pod(notes: Notes, space: str, row: dict[str, str]) -> dict[str, Any]:
+def _revision_of(row: dict[str, str]) -> tuple[str, str]:
+    """Return the namespace of a pod, and its name without the last part behind a revision."""
+    return row["NAMESPACE"], OF_REVISION.sub(r"\1", row["NAME"])
+
+
+def _pod(notes: Notes, row: dict[str, str], is_revision: bool) -> dict[str, Any]:
+    """Return the pod of a row as an object; pods of a revision are of a ReplicationController."""
     name, node, state = row["NAME"], row["NODE"], row.get("STATUS", "Running")
+    space = row["NAMESPACE"] or "default"
     node = "" if node in NONE else node
     owner: list[dict[str, Any]] = []
-    for kind, form in (("ReplicaSet", OF_TEMPLATE), ("StatefulSet", ORDINAL)):
+    forms = {"ReplicaSet": OF_TEMPLATE, "StatefulSet": ORDINAL}
+    if is_revision:
+        forms["ReplicationController"] = OF_REVISION
+    for kind, form in forms.items():
         if not owner and (one := form.fullmatch(name)):
             owner = [{"kind": kind, "name": one[1], "controller": True, "apiVersion": "apps/v1"}]
     if node and name.endswith(f"-{node}"):
