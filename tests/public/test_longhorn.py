@@ -458,3 +458,17 @@ class TestLessThanResources:
         cluster = ek.read(public("longhorn/answers-of-the-api").path("degraded.json"))
         healthy = cluster.placement.flags & ek.Flag.HEALTHY != 0
         assert healthy.tolist() == [True, False, False]
+
+
+def test_cloned_disks_keep_what_they_hold_and_get_nothing(public):
+    case = public("longhorn/cloned-nodes")
+    note = "one diskUUID on several nodes: 1tcpe-s-k8sw03/default-disk-862cc248b04a55db, 1tcpe"
+    answer = case.run("check", "longhorn.json")
+    assert answer.code == 0 and note in answer.text
+    drain = ("longhorn.json", "--drain", "host=1tcpe-s-k8sw01", "--table", "moves.json")
+    assert case.run("solve", *drain).code == 0
+    moves = json.loads(case.written("moves.json"))
+    assert {one["to"] for one in moves} == {"1tcpe-s-k8sw02/default-disk-9be07c44d1f08a35"}
+    torn = ("longhorn.json", "--drain", "host=1tcpe-s-k8sw05", "--level", "none", "-o", "move")
+    answer = case.run("plan", *torn)
+    assert answer.code == 2 and "pvc-a3: has two replicas on a disk" in answer.text

@@ -16,6 +16,7 @@ longhorn-manager, ``controller/volume_controller.go`` (``createReplica``, ``repl
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -107,6 +108,10 @@ NO_VOLUME = "no volume of the replicas {}: they count for nothing"
 MIGRATING = "volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
 SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
+CLONED = (
+    "one diskUUID on several nodes: {}: Longhorn takes them for one disk, so that no replica is "
+    "built there; those that are there count"
+)
 ATTACHED = "no node {}, to which volumes are attached: they count as detached"
 DETACHED = (
     "volumes are detached: {}: Longhorn builds replicas of them once they are attached, and a "
@@ -219,8 +224,16 @@ class _Reader:
     latest: float = 0.0
     disk_at: dict[tuple[str, str], str] = field(default_factory=dict)
     host_of: dict[str, list[str]] = field(default_factory=dict)
+    cloned: set[str] = field(default_factory=set)
+    """The UUIDs that disks of several nodes have."""
+
     gone: set[str] = field(default_factory=set)
     """Volumes that had replicas on nodes or disks that are gone."""
+
+    def __post_init__(self) -> None:
+        statuses = (one.value.status.diskStatus or {} for one in self.objects.nodes)
+        count = Counter(uuid for of in statuses for uuid in {one.diskUUID for one in of.values()})
+        self.cloned = {uuid for uuid, nodes in count.items() if uuid and nodes > 1}
 
     def host(self, found: Found[NodeResource]) -> Host:
         """Return a node with its disks."""
@@ -261,6 +274,8 @@ class _Reader:
                 self.objects.notes.add(SAME_UUID, f"{host}/{name}")
                 ready = False
             self.host_of.setdefault(stated.diskUUID, []).append(host)
+            if stated.diskUUID in self.cloned:
+                self.objects.notes.add(CLONED, f"{host}/{name}")
         elif status is not None and (ready or stated.scheduledReplica):
             self.objects.notes.add(NO_UUID, f"{host}/{name}")
             ready = False
@@ -271,7 +286,7 @@ class _Reader:
             reserved=spec.storageReserved,
             scheduled=stated.storageScheduled,
             ready=ready and status is not None,
-            allow_scheduling=spec.allowScheduling,
+            allow_scheduling=spec.allowScheduling and stated.diskUUID not in self.cloned,
             eviction_requested=spec.evictionRequested,
             type=spec.diskType or "filesystem",
             tags=spec.tags or (),
@@ -929,7 +944,7 @@ class _Writer:
             self.faults.add(name, [], "would be left without replicas")
         for side in (change.before, change.after):
             held = [n for n in side if n >= 0]
-            if len({*held}) < len(held):
+            if len({self.uuid[n] or n for n in held}) < len(held):
                 message = "has two replicas on a disk: repair that first, or pin the volume"
                 self.faults.add(name, [self.cluster.nodes.names[n] for n in held], message)
         own = self.snapshot.objects.volumes[change.partition].value.metadata
