@@ -97,6 +97,7 @@ def test_a_queue_with_one_member_grows_where_that_is_asked_for(public):
     assert answer.code == 0
     assert "no leaders of queues" in answer.text
     assert "moves 0" in answer.text
+    assert "1 queue with fewer than three members" in case.run("check", "queues.json").text
     assert case.run("solve", *files, "--replicas", "/=3", "-o", "more.sh").code == 0
     joins = re.findall(r"^join / (\S+) (\S+)", case.written("more.sh"), re.MULTILINE)
     assert joins == [("notifications.info", "rabbit@ctrl1"), ("notifications.info", "rabbit@ctrl2")]

@@ -525,7 +525,7 @@ def _beside(found: Findings) -> Iterator[str]:
     if not found.nodes:
         yield "no cluster_status: nodes without queues are unknown"
     few = [host for (host, _), (_, queue) in found.queues.items() if len(members_of(queue)) < 3]
-    if few and len(found.nodes) > 2:
+    if few and len(found.nodes or _nodes(found)) > 2:
         asked = " ".join(f"--replicas {shlex.quote(host)}=3" for host in sorted({*few}))
         yield (
             f"{counted(len(few), 'queue')} with fewer than three members, which cannot lose any: "
