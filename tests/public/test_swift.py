@@ -328,3 +328,12 @@ def test_replicas_that_a_builder_was_set_to_are_placed(public):
     answer = case.run("plan", "account.builder", "--throttle", "node-in=4", "-o", "move")
     assert answer.code == 2
     assert "place all that are missing at once" in answer.text
+
+
+def test_a_server_in_two_zones_is_named(public):
+    case = public("swift/disk-of-another-zone")
+    words = ("--drain", "server=10.5.0.104", "--level", "none")
+    answer, head, rows = solved(case, "object.ring.gz", *words)
+    assert "servers in several zones (10.5.0.101 in r1z1 and r1z5)" in answer.text
+    assert moved(case, rows) == 48
+    assert "10.5.0.104" not in {head["devs"][one]["ip"] for row in rows for one in row}

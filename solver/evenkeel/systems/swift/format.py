@@ -101,6 +101,15 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         )  # fmt: skip
     if ring.overload:
         notes.append(f"an overload of {ring.overload:.0%}, which is not kept: shares are by weight")
+    zones: dict[str, set[str]] = {}
+    for one in devices:
+        zones.setdefault(one.ip, set()).add(f"r{one.region}z{one.zone}")
+    if torn := [ip for ip, own in zones.items() if len(own) > 1]:
+        named = some_of(torn, lambda ip: f"{ip} in {' and '.join(sorted(zones[ip]))}")
+        notes.append(
+            f"servers in several zones ({named}): Swift takes each for as many servers, which may "
+            "hold more than one replica of a partition together"
+        )
     if ring.more:
         notes.append(
             f"{ring.replicas:g} replicas of a partition since set_replicas: {abs(ring.more)} "
