@@ -438,7 +438,7 @@ def cluster_of(
         placement=np.where(node == NO_OSD, -1, node),
         first=first,
         leader=np.concatenate(leader),
-        flags=np.repeat(np.where(alone, int(Flag.PINNED), 0), np.diff(first)),
+        flags=np.repeat(np.where(alone, int(Flag.PINNED | Flag.LEFT_ALONE), 0), np.diff(first)),
         native=native,
         native_format=FORMAT,
     )
