@@ -20,6 +20,7 @@ from evenkeel.methods.registry import Method
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.stranded import left_alone_message
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING
@@ -91,6 +92,8 @@ def verdict(
     text = outcome.message
     if found.audit.hard:
         return still_broken(request.cluster, found.bounds, found.audit, text, stop, used_up)
+    if alone := left_alone_message(request.cluster):
+        return Verdict("feasible", f"{alone[0].upper()}{alone[1:]}.", stop)
     if stop == "worth":
         return Verdict("feasible", text, stop)
     if isinstance(request.goals, Cost):

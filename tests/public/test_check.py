@@ -362,3 +362,27 @@ def test_what_is_said_of_files(public, code, case, files, says):
     assert [one for one in says.split(" … ") if one not in answer.text] == []
     filtered = "the listing is filtered"
     assert (filtered in answer.text) == (filtered in says)
+
+
+@pytest.mark.parametrize(
+    ("case", "files", "solved", "checked"),
+    [
+        ("ceph/pool-beyond-its-rule", "osd_dump.txt crush.txt",
+         "Nothing is judged: all 512 partitions are left alone.",
+         (1, "✗ nothing is judged: all 512 partitions are left alone")),
+        ("kafka/executed-behind-a-description", "session.txt",
+         "Nothing is decided: all 2 partitions are left alone.",
+         (0, "✓ no hard rule is broken")),
+        ("rabbitmq/classic-queues-alone", "queues.json",
+         "Nothing is decided: no partition was read that may be placed.",
+         (0, "✓ no hard rule is broken")),
+    ],
+)  # fmt: skip
+def test_files_of_which_nothing_can_be_decided(public, case, files, solved, checked):
+    case = public(case)
+    answer = case.run("solve", *files.split(), "--json")
+    assert (answer.json["status"], answer.json["message"]) == ("feasible", solved)
+    answer = case.run("check", *files.split())
+    assert (answer.code, answer.text.startswith(checked[1])) == (checked[0], True)
+    answer = case.run("plan", *files.split())
+    assert (answer.code, f"! {solved[0].lower()}{solved[1:-1]}" in answer.text) == (0, True)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.intake.stranded import unavailable_message
+from evenkeel.model.intake.stranded import left_alone_message, unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
@@ -84,7 +84,7 @@ def report_plan(
     if lacking:
         blocked += " · the target falls short"
     colour = "red" if caption[0] == "✗" else "yellow" if blocked else "green"
-    stranded = unavailable_message(plan.cluster)
+    stranded = unavailable_message(plan.cluster) or left_alone_message(plan.cluster)
     parts: list[Line | Table] = [
         Line(f"Evenkeel · plan · {caption}{blocked}", f"bold {colour}"),
         Line(summary(plan)),

@@ -11,7 +11,7 @@ from evenkeel.measure.audit import KINDS, Audit
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import unavailable_message
+from evenkeel.model.intake.stranded import left_alone_message, unavailable_message, unjudged
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import readable
 from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
@@ -132,9 +132,10 @@ def report_state(
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
-    sign = "✓" if audited.ok and not waiting and not disks else "✗"
+    alone = left_alone_message(cluster) if audited.ok and unjudged(cluster) else ""
+    sign = "✓" if audited.ok and not waiting and not disks and not alone else "✗"
     parts: list[Line | Table] = [
-        Line(f"{sign} {caption}", "bold"),
+        Line(f"{sign} {alone or caption}", "bold"),
         *([Line(f"✗ {disks}")] if disks else []),
         Line(_size(cluster, level), "dim"),
         *(

@@ -119,7 +119,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.measure.group_goals import group_excesses
     from evenkeel.measure.levelness import levelness
     from evenkeel.model.goals import check_goals
-    from evenkeel.model.intake.stranded import stranded_names
+    from evenkeel.model.intake.stranded import left_alone_message, stranded_names, unjudged
     from evenkeel.result_rows import down_nodes, waiting_replicas
     from evenkeel.verdict import broken_disks, excesses, missed_disks
     from evenkeel.view.results import report_state
@@ -150,6 +150,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         audited.hard
     )
     verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
+    verdicts += [left_alone_message(cluster)] * bool(not verdicts and unjudged(cluster))
     broken = ""
     if cluster.disks is not None:
         disks = disk_report(cluster, cluster.placement, None if goals is None else goals.disks)

@@ -103,6 +103,24 @@ def unavailable_message(cluster: "Cluster") -> str:
     )
 
 
+def unjudged(cluster: "Cluster") -> bool:
+    """Return whether all partitions are left alone, and under none of the rules."""
+    kept = marked(cluster.placement, Flag.LEFT_ALONE)
+    free = cluster.partitions.rule < 0
+    return bool(kept.size and kept.all() and free.all() and cluster.rules)
+
+
+def left_alone_message(cluster: "Cluster") -> str:
+    """Return that nothing that was read can be judged, or decided; "" where something can."""
+    kept = marked(cluster.placement, Flag.LEFT_ALONE)
+    if not kept.all() or not cluster.native_format:
+        return ""
+    if not kept.size:
+        return "nothing is decided: no partition was read that may be placed"
+    them = f"all {kept.size:,} partitions are" if kept.size > 1 else "the only partition is"
+    return f"nothing is {'judged' if unjudged(cluster) else 'decided'}: {them} left alone"
+
+
 def pinned_messages(cluster: "Cluster") -> list[str]:
     """Return notes on pinned replicas that stay on nodes that are down, draining or forbidden.
 
