@@ -384,8 +384,9 @@ def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: floa
     most, base = float(full.max()), bounds.even[on, dimension]
     above = above_what(cluster, bounds, int(on[full.argmax()]), dimension, tolerance)
     others = base < base.max() * (1.0 - ROUNDING)
-    less = f", {fine_percent(full[others].max())} where rules force less" if others.any() else ""
-    return f"{fine_percent(most)} of capacity{less}: {above}"
+    limit, lower = fine_percent(most), fine_percent(full[others].max(initial=0.0))
+    less = f", {lower} where rules force less" if others.any() and lower != limit else ""
+    return f"{limit} of capacity{less}: {above}"
 
 
 def above_what(

@@ -167,6 +167,7 @@ class TestWhatIsNotSaid:
         case = public("kafka/filtered-listing")
         told = case.run("check", "urp.txt")
         assert "the listing is filtered" in told.text and "4 nodes, 4 alive" in told.text
+        assert "brokers 2 in a listing that is filtered: they count as up" in told.text
         case.run("solve", "urp.txt", "-o", "p.json")
         assert lists(case, "p.json") == {}
 

@@ -65,7 +65,7 @@ class TestKafka:
         assert result.status == "partial"
         assert any("t-0 (on 3, 1), t-3 (on 1, 3)" in one for one in result.warnings)
         assert {reason for one in result.unplaced for reason in one.blocked} == {
-            "stranded: nothing to copy it from lives", "not alive",
+            "stranded: no live replica surely has all its data", "not alive",
         }  # fmt: skip
 
     def test_it_is_in_no_file_that_kafka_takes(self, files, tmp_path):

@@ -160,7 +160,7 @@ def blocked_nodes(
     flags = int(cluster.placement.flags[replica])
     keeps = here >= 0 and here == int(cluster.placement.node[replica])
     if flags & Flag.STRANDED:
-        mark(~stays, "stranded: nothing to copy it from lives")
+        mark(~stays, "stranded: no live replica surely has all its data")
     elif flags & Flag.PINNED and keeps:
         mark(~stays, "pinned elsewhere")
     mark(nodes.gone, "gone")

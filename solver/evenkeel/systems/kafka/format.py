@@ -623,10 +623,13 @@ def _of_brokers(cluster: Cluster, missing: Missing) -> Iterator[str]:
         )
     up = [name for name in missing.up if name in index and nodes.alive[index[name]]]
     if up:
+        why = (
+            " in a listing that is filtered" if missing.filtered
+            else ", which only join partitions, observe them or hold nothing that is listed"
+        )  # fmt: skip
         yield (
-            f"no sign of life of brokers {_some(up)}, which only join partitions, observe them or "
-            "hold nothing that is listed: they count as up; to be certain, add what "
-            "kafka-broker-api-versions.sh prints"
+            f"no sign of life of brokers {_some(up)}{why}: they count as up; to be certain, add "
+            "what kafka-broker-api-versions.sh prints"
         )
     if missing.controllers:
         yield (
