@@ -37,9 +37,12 @@ class TestKafka:
         answer = case.run("check", "session.txt")
         assert answer.code == 0
         assert "unlike lines on 3 partitions in one file (my-topic-0" in answer.text
-        assert "brokers 0, which only earlier lines name, are not counted" in answer.text
+        assert "brokers 0, which hold nothing: they count as dead" in answer.text
         cluster, rest = (ek.read(case.path(name)) for name in ("session.txt", "rest.txt"))
-        assert cluster.placement.node.tolist() == rest.placement.node.tolist()
+        assert [*cluster.nodes.names] == ["0", *rest.nodes.names]
+        assert (cluster.placement.node - 1).tolist() == rest.placement.node.tolist()
+        drained = case.run("solve", "session.txt", "--drain", "0", "--level", "none", "--json")
+        assert (drained.code, drained.json["moves"]) == (0, 0)
         rest = case.run("check", "rest.txt")
         assert rest.code == 0
         assert "proposed assignment" not in rest.text

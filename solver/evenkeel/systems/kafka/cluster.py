@@ -90,7 +90,7 @@ def read(
     given |= disks_of(found, state.rows, replicas, brokers, missing)
     missing.moving = len(found.moving)
     note_topics(missing, found, names if found.reassigned else ())
-    note_stated(missing, found, brokers, given["dimensions"])
+    note_stated(missing, found, given["dimensions"])
     given |= tier_of_racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(missing)
@@ -190,7 +190,7 @@ def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> ND
     """Return all brokers by number; a file of capacities alone adds none."""
     placed = {*np.unique(rows.broker).tolist()}
     named = {*placed, *found.racks, *found.reporting, *found.states, *found.answers}
-    named |= found.proposed
+    named |= found.proposed | found.earlier
     named -= found.controllers - placed
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
@@ -258,7 +258,8 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
             rows.in_sync
             | (np.bincount(rows.owner[rows.in_sync], minlength=len(rows.topic)) == 0)[rows.owner]
         )
-        return shown | ~np.isin(brokers, rows.broker[last & unled])
+        left = found.earlier - {*rows.broker.tolist()}
+        return shown | ~np.isin(brokers, [*rows.broker[last & unled].tolist(), *left])
     known = np.isin(brokers, [*np.unique(rows.broker).tolist(), *found.states])
     return shown | (known & ~np.isin(brokers, rows.broker[expected_in_sync(rows)]))
 

@@ -156,8 +156,11 @@ class Findings:
     unheld: set[str] = field(default_factory=set)
     """Partitions with brokers in sync that hold no replica of them."""
 
-    replaced: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Partitions on which a later line of the same text counts, with the brokers of the others."""
+    replaced: set[str] = field(default_factory=set)
+    """Partitions on which a later line of the same text counts."""
+
+    earlier: set[int] = field(default_factory=set)
+    """Brokers of the lines before it."""
 
     observing: set[int] = field(default_factory=set)
     """Brokers with a live observer."""
@@ -220,8 +223,8 @@ class Findings:
         for _, partition, given in sorted(lines, key=lambda line: line[0]):
             before = last.get(partition)
             if before is not None and replace(before, path=given.path) != given:
-                name = str(partition)
-                self.replaced[name] = (*self.replaced.get(name, ()), *before.brokers)
+                self.replaced.add(str(partition))
+                self.earlier.update(before.brokers)
             last[partition] = given
         for partition, given in last.items():
             self.add_partition(partition, given)

@@ -690,11 +690,9 @@ def _of_orders(missing: Missing) -> Iterator[str]:
             "of its own, and give it as --target"
         )
     if missing.replaced:
-        gone = f"; brokers {_some(missing.earlier)}, which only earlier lines name, are not counted"
         yield (
             f"unlike lines on {counted(missing.replaced_count, 'partition')} in one file "
             f"({_some(missing.replaced, missing.replaced_count)}): the last of each counts"
-            f"{gone if missing.earlier else ''}"
         )
     if missing.unheld:
         yield f"brokers in sync that hold no replica ({_some(missing.unheld)}): they count as none"

@@ -95,9 +95,6 @@ class Missing(msgspec.Struct, omit_defaults=True):
     """The first partitions on which a later line of the same text counts."""
 
     replaced_count: int = 0
-    earlier: list[str] = []
-    """Brokers that only lines name which do not count."""
-
     notes: list[str] = []
     """Notes on what was read, in words."""
 
@@ -212,14 +209,10 @@ def note_topics(missing: Missing, found: Findings, names: Iterable[str]) -> None
     missing.loads, missing.load_count = sorted(loads)[:NAMED], len(loads)
 
 
-def note_stated(
-    missing: Missing, found: Findings, brokers: NDArray[np.int32], dimensions: Sequence[str]
-) -> None:
+def note_stated(missing: Missing, found: Findings, dimensions: Sequence[str]) -> None:
     """Record what files say of topics and brokers that changes the cluster."""
-    earlier = {broker for one in found.replaced.values() for broker in one}
     missing.replaced = sorted(found.replaced)[:NAMED]
     missing.replaced_count = len(found.replaced)
-    missing.earlier = [*map(str, sorted(earlier - {*brokers.tolist()}))]
     missing.deleted = sorted(found.deleted)[:NAMED]
     missing.proposals = found.proposals
     missing.notes = [*found.notes]
