@@ -307,6 +307,20 @@ def test_rows_of_zones_without_their_header(public):
     assert (result.audit.hard, result.comparison.moves) == (0, 1)
 
 
+def test_ranges_of_each_table_on_their_own(public):
+    case = public("cockroach/ranges-of-each-table")
+    answer = case.run("check", "session.txt")
+    assert answer.code == 0
+    assert "2 partitions · 6 replicas" in answer.text
+    assert "no lease_holder of the ranges" in answer.text
+    drained = case.run("solve", "session.txt", "--drain", "5", "--level", "none")
+    assert drained.code == 4
+    assert "3 require +encrypt, 2 spread host 1" in drained.text
+    zones, _, others = case.path("session.txt").read_bytes().partition(b"SELECT node_id")
+    cluster = ek.read([zones, b"SELECT node_id" + others])
+    assert [cluster.partitions.names[p] for p in range(2)] == ["37", "38"]
+
+
 def test_the_other_instance_leads(public):
     case = public("helix/leader-standby-on-one-of-two")
     words = ("--json", "-o", "ideal.json")

@@ -392,7 +392,7 @@ class TestWhatIsWrong:
         with pytest.raises(InvalidInput, match=r"pip install 'evenkeel\[yaml\]'"):
             registry.read(RANGES, NODES, YAML)
 
-    @pytest.mark.parametrize("files", [(NODES,), (SQL, NODES), (RANGES, RANGES)])
+    @pytest.mark.parametrize("files", [(NODES,), (SQL, NODES)])
     def test_one_table_of_ranges_is_needed(self, files):
         assert faults_of(*files)
 
@@ -571,3 +571,35 @@ class TestWriting:
             registry.write(hostile, tmp_path / "p.sql", "cockroach", hostile.placement)
         assert [f.path for f in caught.value.faults] == ["partition_names[0]", "node_names[0]"]
         assert not [*tmp_path.iterdir()]
+
+
+NOW = b'range_id,replicas,lease_holder\n1,"{1,2,3}",2\n7,"{1,3}",3\n'
+
+
+@pytest.mark.parametrize(
+    ("other", "held", "leads"),
+    [
+        (b'range_id,voting_replicas,non_voting_replicas\n9,"{1,2}",{3}\n', "9: 1 2 3", ""),
+        (b'range_id,replicas,lease_holder\n9,"{2,3}",2\n', "9: 2 3", "2 3 2"),
+        (b'range_id,voting_replicas,range_size\n7,"{1}",512\n', "7: 1 3", "2"),
+    ],
+)
+def test_ranges_may_come_in_several_tables(other, held, leads):
+    cluster = registry.read(NOW, other, format="cockroach")
+    names, placement = cluster.nodes.names, cluster.placement
+    last = len(placement) - 1
+    stores = [names[n] for n in placement.nodes[last].tolist() if n >= 0]
+    assert f"{cluster.partitions.names[last]}: {' '.join(stores)}" == held
+    assert " ".join(names[n] for n in placement.leader_node.tolist() if n >= 0) == leads
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (b'range_id,replicas\n7,"{1,2}"\n', "differs from"),
+        (b'range_id,table_name,replicas\n9,users,"{1,2}"\n', "all or none with table_name"),
+    ],
+)
+def test_tables_of_ranges_that_do_not_fit_are_refused(other, says):
+    with pytest.raises(InvalidInput, match=says):
+        registry.read(NOW, other, format="cockroach")

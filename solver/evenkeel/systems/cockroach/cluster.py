@@ -191,10 +191,13 @@ class _Book:
 
 def _named_rows(tables: Tables) -> list[list[str]]:
     """Return the names that ``BELONGS`` lists of each row of tables, "" where unknown."""
-    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
-    return [
-        [*(usual | dict(zip(tables.columns, row, strict=True))).values()] for row in tables.rows
-    ]
+    names = []
+    for row in tables.rows:
+        known = dict.fromkeys(BELONGS, "") | dict(zip(tables.columns, row, strict=True))
+        if "database_name" not in tables.columns or known["table_name"]:
+            known["database_name"] = known["database_name"] or tables.database
+        names.append([*known.values()])
+    return names
 
 
 def _configured(
@@ -546,16 +549,16 @@ def read(documents: Sequence[Document]) -> Cluster:
     for document in documents:
         _read_document(found, document)
     faults = found.faults
-    if len(found.ranges) != 1 and not faults:
+    if len({"table_name" in one.columns for one in found.ranges}) != 1 and not faults:
         names = [document.name for document in documents]
         faults.add(
             "source",
             names,
-            f"needs one table of ranges, such as SELECT * FROM crdb_internal.ranges; there are "
-            f"{len(found.ranges)}",
+            "needs tables of ranges, all or none with table_name, such as SELECT * FROM "
+            f"crdb_internal.ranges; there are {len(found.ranges)}",
         )
     faults.raise_if_any()
-    (table,) = found.ranges
+    table = _joined(found.ranges)
     rows = _first_rows(faults, table)
     held = _held(faults, table, rows)
     stores = _stores(found, table, held)
@@ -786,6 +789,40 @@ def _read_document(found: _Found, document: Document) -> None:
             found.stores.append(table)
         elif kind == "zone table":
             read_zone_table(found.faults, table, found.zones)
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """Return tables of ranges as one; other rows of a range have the cells that its own lacks."""
+    first, *others = tables
+    if not others:
+        return first
+    columns: dict[str, list[str]] = {}
+    of = [one for table in tables for one in table.cells("range_id")]
+    for name in dict.fromkeys(name for one in tables for name in one.columns):
+        known = {
+            own: cell
+            for one in tables
+            if name in one.columns
+            for own, cell in zip(one.columns["range_id"], one.columns[name], strict=True)
+        }
+        if name == "lease_holder" and not known.keys() >= {*of}:
+            continue  # the lease of some is not known, which is not that they have none
+        columns[name] = [
+            cell
+            for one in tables
+            for cell in one.columns.get(name)
+            or [
+                known.get(own, replicas if name == "voting_replicas" else "")
+                for own, replicas in zip(one.cells("range_id"), one.cells("replicas"), strict=True)
+            ]
+        ]
+    return replace(
+        first,
+        name=", ".join(dict.fromkeys(one.name for one in tables)),
+        columns=columns,
+        lines=[line for one in tables for line in one.lines],
+        titles={name: title for one in tables for name, title in one.titles.items()},
+    )
 
 
 def _first_rows(faults: FaultList, table: Table) -> NDArray[np.int64]:
@@ -1130,9 +1167,13 @@ def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
 
 def _database(found: _Found, name: str, tables: Tables) -> str:
     """Return the database of ranges without a column for it, from the zones; "" if unknown."""
-    if "database_name" in tables.columns:
+    belongs = [
+        one
+        for one in (dict(zip(tables.columns, row, strict=True)) for row in tables.rows)
+        if "database_name" not in one or (one.get("table_name") and not one["database_name"])
+    ]
+    if not belongs:
         return ""
-    belongs = [dict(zip(tables.columns, row, strict=True)) for row in tables.rows]
     databases = found.zones.databases_of(
         (one.get("schema_name", ""), one.get("table_name", "")) for one in belongs
     )

@@ -223,10 +223,13 @@ def _keys(database: str, schema: str, table: str, index: str) -> list[Key]:
 
 
 LEFT_CELL = re.compile(
-    r"^[ \t]*((?:PARTITION|RANGE|DATABASE|TABLE|INDEX|TENANT)\b[^|'\n]*|)\|(.*?)\+?[ \t]*$",
+    r"^[ \t]*((?:PARTITION|RANGE|DATABASE|TABLE|INDEX|TENANT)\b[^|'\n]*|)\|(.*?)\+?[ \t]*$"
+    r"(\n(?![^\n]*\|))?",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The target before a statement, and the rest of the line, in rows whose header is lost."""
+"""The target before a statement, the rest of the line, and the end of the last of such rows, whose
+header is lost.
+"""
 
 
 SHELL = re.compile(
@@ -253,7 +256,10 @@ def _without_targets(text: str) -> str:
     )
     text = SHELL.sub(lambda one: (" " if one[0].endswith("->") else ";").ljust(len(one[0])), text)
     return LEFT_CELL.sub(
-        lambda row: (";" if row[1] else " ").ljust(row.start(2) - row.start()) + row[2], text
+        lambda row: (
+            (";" if row[1] else " ").ljust(row.start(2) - row.start()) + row[2] + ";" * bool(row[3])
+        ),
+        text,
     )
 
 
