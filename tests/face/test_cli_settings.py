@@ -158,6 +158,14 @@ class TestChanges:
         enforced = ("elasticsearch", "kubernetes", "longhorn", "ceph", "cockroach", "nats")
         assert ("--soft" in note) == (system not in enforced)
 
+    @pytest.mark.parametrize(("spread", "notes"), [({}, 1), ({"node": 2}, 0), ({"rack": 1}, 1)])
+    def test_fewer_nodes_than_replicas_are_noted_once(self, spread, notes):
+        two = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1, -1]],
+            domains={"rack": [*"ab"]}, spread=spread,
+        )  # fmt: skip
+        assert len([*too_few_domains(two)]) == notes
+
     def test_only_a_rule_that_there_is_yields(self, file, capsys):
         assert main(["check", file, "--soft", "rack"]) == 2
         assert "--soft: no hard rule is about it" in capsys.readouterr().err

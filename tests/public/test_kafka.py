@@ -939,3 +939,16 @@ def test_brokers_of_a_proposal_below_a_description_are_up(public):
     answer = case.run("solve", "session.txt", "-o", "p.json", "--json")
     assert answer.json["moves"] == 2 and "brokers of the other count as up" in answer.text
     assert sorted(lists(case, "p.json").values()) == [[1], [2]]
+
+
+def test_a_replica_on_a_controller_has_no_other_place(public):
+    case = public("kafka/replica-on-a-controller")
+    answer = case.run("solve", "described.txt")
+    assert answer.code == 4
+    assert "5 replicas of a partition are wanted, 1 on a node, and 4 nodes take any" in answer.text
+    words = ("--replicas", "test5=4", "-o", "fewer.json")
+    lowered = case.run("solve", "described.txt", *words)
+    assert lowered.code == 0
+    assert "are wanted, 1 on a node" not in lowered.text
+    (change,) = json.loads(case.written("fewer.json"))["partitions"]
+    assert change == {"topic": "test5", "partition": 0, "replicas": [3, 4, 1, 2]}

@@ -271,24 +271,35 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
 
 def too_few_domains(cluster: "Cluster") -> Iterator[str]:
     """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
-    from evenkeel.model.rules import domains_left
+    from evenkeel.model.rules import Rule, domains_left
+    from evenkeel.model.topology import NODE_TIER
     from evenkeel.systems.registry import system_of
 
-    named = set()
-    for r, rule in enumerate(cluster.rules):
+    named = set[str]()
+    for r, rule in enumerate((Rule(), *cluster.rules), -1):
         wanted = int(cluster.partitions.replicas[cluster.partitions.rule == r].max(initial=0))
-        for tier, amount in rule.spread.items():
-            if tier in named or not isinstance(amount, int):
+        for limit in rule.limits():
+            tier, amount = limit.tier, limit.amount
+            known = tier in named or (tier == NODE_TIER and named)
+            if known or not limit.hard or limit.kind != "spread":
                 continue
             left = len(domains_left(rule, cluster.nodes, cluster.topology, tier))
-            if left and amount * left < wanted:
-                named.add(tier)
-                soft = f"; --soft {tier} lets the rule yield where it must"
+            if not left or amount * left >= wanted:
+                continue
+            named.add(tier)
+            if tier == NODE_TIER:
                 yield (
-                    f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
-                    f"that take any are left in {left} only: what has no other place stays"
-                    f"{soft * (not system_of(cluster).enforces)}"
+                    f"{wanted} replicas of a partition are wanted, {amount} on a node, and "
+                    f"{counted(left, 'node')} {'takes' if left == 1 else 'take'} any: what has no "
+                    "other place stays, until nodes are back or added, or fewer replicas wanted"
                 )
+                continue
+            soft = f"; --soft {tier} lets the rule yield where it must"
+            yield (
+                f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
+                f"that take any are left in {left} only: what has no other place stays"
+                f"{soft * (not system_of(cluster).enforces)}"
+            )
 
 
 def _hard(rule: "Rule") -> Iterator[str]:

@@ -12,7 +12,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.keywords import did_you_mean, known_fields
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.model.topology import Topology
+from evenkeel.model.topology import NODE_TIER, Topology
 
 REQUIREMENTS = {"require": False, "voters_require": True}
 """Fields of a rule with what the nodes of all replicas must meet: whether voters alone count."""
@@ -104,15 +104,15 @@ def mask_of(
 def domains_left(rule: "Rule", nodes: Nodes, topology: Topology, tier: str) -> list[int]:
     """Return the domains of a tier with nodes that take replicas of a rule.
 
-    None where such a node has no domain, or for a name that is no tier.
+    None where such a node has no domain, or for a name that is no tier; ``"node"`` is one.
     """
-    if tier not in topology.tiers:
+    if tier not in (*topology.tiers, NODE_TIER):
         return []
-    takes, silent = nodes.alive & nodes.accepts, FaultList()
+    takes, silent = nodes.serves & nodes.accepts, FaultList()
     for text in rule.require:
         tests = parse_expression(silent, "require", text)
         takes = takes & mask_of(tests, nodes, topology, silent, "require")
-    domain = np.unique(topology.domain[topology.tier_index(tier)][takes])
+    domain = np.unique(topology.domain_with_nodes[topology.tier_index(tier)][takes])
     return [] if (domain < 0).any() else domain.tolist()
 
 
