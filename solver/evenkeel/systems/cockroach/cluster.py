@@ -218,7 +218,8 @@ def _configured(
             own_index = primary.get(keys[p]) if keys is not None else None
             partitions = zones.partitions_of(*row, primary=own_index) or whole
             value = first_value(keys[p]) if keys is not None else ""
-            name = zones.partition_of(row[0], row[1], row[2], value)
+            listed = bool(value) or (keys is not None and BESIDE.fullmatch(keys[p]) is not None)
+            name = zones.partition_of(row[0], row[1], row[2], value) if listed else None
             # a partition without a zone of its own has that of its table
             own = partitions.get(value, []) if name is None else partitions.get(name, [{}])
             unknown[p] = not own or any(one != own[0] for one in own)
@@ -427,6 +428,14 @@ FIRST = re.compile(
     re.DOTALL,
 )
 """A start key whose first column is a text, in whichever form ``SHOW RANGES`` prints it."""
+
+
+BESIDE = re.compile(
+    r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+(?:/[0-9]+)?|\u2026(?:/[0-9]+|/<TableMin>)?|/[0-9]+"
+    r"|NULL|<before:[^>]*>|)(?:/\"(?:[^\"\\]|\\.)*\"/PrefixEnd)?",
+    re.DOTALL,
+)
+"""A start key before all values of the first column, or behind all rows of one of them."""
 
 
 INDEX = re.compile(r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+|\u2026)/([0-9]+)(?=/|$)")

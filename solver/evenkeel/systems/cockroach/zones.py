@@ -74,7 +74,9 @@ class Zones:
     of: dict[Key, dict[str, Any]] = field(default_factory=dict)
     at: dict[Key, str] = field(default_factory=dict)
     lists: dict[Target, dict[str, str]] = field(default_factory=dict)
-    """The partition of each value of a table that is divided by the values of a column."""
+    """The partition of each value of a table that is divided by the values of a column, and that of
+    all others (``DEFAULT``) as that of "".
+    """
 
     unread: set[Key] = field(default_factory=set)
     """What is configured in a way that could not be read."""
@@ -186,9 +188,10 @@ class Zones:
 
     def partition_of(self, database: str, schema: str, table: str, value: str) -> str | None:
         """Return the partition of a value of the first column; None where no list is known."""
-        for kind, target in _keys(database, schema, table, "") if value else ():
+        for kind, target in _keys(database, schema, table, ""):
             if kind == "TABLE" and target in self.lists:
-                return self.lists[target].get(value, "default")
+                listed = self.lists[target]
+                return listed.get(value) or listed.get("", "default")
         return None
 
 
@@ -269,9 +272,9 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
         at = f"{document.name}:{document.line_at(offset)}"
         if listed := LISTED.fullmatch(statement):
             zones.lists[target_in(listed["name"])] = {
-                value.replace("''", "'"): target_in(part["name"])[0]
+                value: target_in(part["name"])[0]
                 for part in LISTED_PART.finditer(listed["parts"])
-                for value in re.findall(r"'((?:[^']|'')*)'", part["values"])
+                for value in _values(part["values"])
             }
         if not re.search(r"\bCONFIGURE\s+ZONE\b", statement, re.IGNORECASE):
             continue
@@ -329,7 +332,14 @@ def _read_partitions(faults: FaultList, table: Table, zones: Zones) -> None:
         zones.add(faults, table.at(row, "partition_name"), key, config)
         if "," not in by:
             listed = zones.lists.setdefault(target, {})
-            listed |= dict.fromkeys(re.findall(r"'((?:[^']|'')*)'", values), name)
+            listed |= dict.fromkeys(_values(values), name)
+
+
+def _values(text: str) -> list[str]:
+    """Return the values of a partition, "" for ``DEFAULT``."""
+    if re.fullmatch(r"[\s()]*DEFAULT[\s()]*", text, re.IGNORECASE):
+        return [""]
+    return [value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')*)'", text)]
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:
