@@ -200,3 +200,17 @@ def test_nothing_goes_back_to_brokers_that_died(public):
     assert plan.end.node.tolist() == [2, 3]
     assert plan.end.leader_node.tolist() == [2]
     assert {one.target for one in plan.blocked} == {"n0", "n1"}
+
+
+@pytest.mark.parametrize(
+    ("target", "noted"), [(["--target", "rollback.json"], True), (["--target", "part.json"], False)]
+)
+def test_a_leader_that_is_not_the_first_of_its_list_is_noted(public, target, noted, tmp_path):
+    case = public("kafka/order-after-cancel")
+    part = json.loads(case.path("rollback.json").read_text())
+    part["partitions"] = part["partitions"][1:]
+    (tmp_path / "part.json").write_text(json.dumps(part))
+    words = [str(case.path(one)) if one.endswith(".json") else one for one in target]
+    answer = case.run("plan", "described.txt", *words)
+    assert answer.code == 0 and "1 step" in answer.text
+    assert ("no step of 1 partition (l07.cdr.archive-0), led by others" in answer.text) == noted

@@ -1,9 +1,11 @@
 """``evenkeel plan``: compute safe steps from the current placement to the target."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evenkeel.cli.arguments import Commands, add_command, limits_of, protocol_of, throttle_from
 from evenkeel.cli.commands.explain import index_of
@@ -27,6 +29,7 @@ from evenkeel.cli.output import (
 )
 from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
+from evenkeel.model.placement import Flag, placement_of
 from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
@@ -107,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         cluster = read_cluster(arguments, waiting)
         check_carrier(cluster, arguments.out)
         chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
-        target, short, lacking = _target(cluster, arguments, waiting, stopping)
+        target, short, lacking, named = _target(cluster, arguments, waiting, stopping)
         waiting.doing("planning")
         found = plan(cluster, target, throttle=throttle, protocol=protocol_of(cluster, arguments))
         waiting.doing("checking")
@@ -117,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("writing")
         written = [] if beyond else _written(found, certificate, arguments)
     note_held(arguments, arguments.files, written)
+    note_orders(arguments, found, placement_of(target), named)
     explained = None if chosen is None else found.explain(chosen)
     code = BROKEN if beyond else code_of_plan(found, certificate)
     if short and code != BROKEN:
@@ -222,12 +226,12 @@ def figures_of_plan(
 
 def _target(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
-) -> tuple["Placed | Placement", int, str]:
-    """Return where everything should be, its exit code, and what it lacks."""
+) -> tuple["Placed | Placement", int, str, Sequence[str]]:
+    """Return where everything should be, its exit code, what it lacks, and which it names."""
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
         lacking = "" if result.success else f"{result.status}. {result.message}"
-        return result, code_of(result.status), lacking
+        return result, code_of(result.status), lacking, cluster.partitions.names
     from evenkeel.systems.plans.targets import target_by_name
     from evenkeel.systems.registry import read
 
@@ -235,7 +239,25 @@ def _target(
     wanted = read(arguments.target)
     target = target_by_name(cluster, wanted)
     note_left_alone(arguments, cluster, wanted, "the target", "stay where they are")
-    return target, DONE, ""
+    return target, DONE, "", wanted.partitions.names
+
+
+def note_orders(
+    arguments: argparse.Namespace, plan: "Plan", target: "Placement", named: Iterable[str]
+) -> None:
+    """Say which of the named partitions keep a leader that the system elects out of the lead."""
+    start, asked = plan.cluster.placement, {*named}
+    first = np.flatnonzero((start.flags & Flag.PREFERRED) != 0)
+    first = first[target.leader_node[start.owner[first]] != start.node[first]]
+    still = np.setdiff1d(start.owner[first], plan.steps.partition).tolist()
+    left = [name for p in still if (name := str(plan.cluster.partitions.names[p])) in asked]
+    if left and not arguments.quiet:
+        complain(
+            f"note: no step of {counted(len(left), 'partition')} "
+            f"({some_of(left, str, MOST_NAMED)}), led by others than the first of its list: the "
+            "lead goes back to the first, since steps change no order alone; a reassignment that "
+            "names the leader first does, such as solve -o writes"
+        )
 
 
 def note_left_alone(
