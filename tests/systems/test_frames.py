@@ -225,7 +225,12 @@ class TestFrom:
         cluster = ek.Cluster.from_frames(frame({"node": [1, 4, 5]}), frame(peers))
         assert cluster.placement.nodes.tolist() == [[0, 1]]
         assert cluster.placement.leader_node.tolist() == [1]
-        assert "STATUS" in " ".join(registry.find("tables").left_out(cluster))
+        down = ek.Cluster.from_frames(
+            frame({"node": [1, 4, 5]}), frame(peers | {"STATUS": ["UP", "DOWN"]})
+        )
+        assert down.placement.nodes.tolist() == [[0, 1]]
+        assert down.nodes.alive.tolist() == [True, False, True]
+        assert "STATUS" in " ".join(registry.find("tables").left_out(down))
 
     def test_tiers_may_be_named(self, frame):
         nodes = frame(NODES | {"stage": ["s", "t", "u"]})

@@ -202,6 +202,97 @@ def test_json_as_people_keep_it(text, nodes, leaders):
 
 
 @pytest.mark.parametrize(
+    ("texts", "names", "nodes"),
+    [
+        (['{"n1":["s1","s2"],"n2":["s1"],"n3":[]}'], "n1 n2 n3", [[0, 1], [0, -1]]),
+        (['{"10.0.0.1:92":["s1"],"10.0.0.2:92":["s1","s2"]}'], "10.0.0.1:92 10.0.0.2:92",
+         [[0, 1], [1, -1]]),
+        (["node,cap_x\na,1\nb,1\nc,1\n", '{"a":["s1","s2"],"b":["s1"]}'], "a b c",
+         [[0, 1], [0, -1]]),
+        (["node,cap_x\nn1,1\nn2,1\n", '{"n1":["s1","s2"],"n2":["s1"]}'], "n1 n2",
+         [[0, 1], [0, -1]]),
+    ],
+)  # fmt: skip
+def test_json_that_lists_what_each_node_has(texts, names, nodes):
+    cluster = ek.read([text.encode() for text in texts])
+    assert [*cluster.nodes.names] == names.split()
+    assert [*cluster.partitions.names] == ["s1", "s2"]
+    assert cluster.placement.nodes.tolist() == nodes
+    assert cluster.placement.leader.tolist() == [-1, -1]
+
+
+REPLICAS = "shard,node,{}\n0,1,{}\n0,2,{}\n1,1,{}\n1,2,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "states", "nodes", "alive"),
+    [
+        ("status", "u u d u", [[0, 1], [-1, 1]], [1, 1]),
+        ("STATUS", "NORMAL DOWN PENDING DOWN", [[0, 1], [0, 1]], [1, 0]),
+        ("is_bad", "false false true false", [[0, 1], [-1, 1]], [1, 1]),
+        ("routing_state", "STARTED UNASSIGNED STARTED STARTED", [[0, -1], [0, 1]], [1, 1]),
+        ("state", "active recovery_failed odd active", [[0, -1], [0, 1]], [1, 1]),
+        ("state", "STARTED RELOCATING STARTED STARTED", [[0, 1], [0, 1]], [1, 1]),
+    ],
+)
+def test_replicas_out_of_service_count_as_lost(column, states, nodes, alive):
+    cluster = ek.read(REPLICAS.format(column, *states.split()).encode())
+    assert cluster.placement.nodes.tolist() == nodes
+    assert cluster.nodes.alive.tolist() == [bool(one) for one in alive]
+    notes = " ".join(reading.left_out(cluster))
+    lost = sum(map(states.lower().split().count, ("d", "down", "true", "unassigned")))
+    assert ("out of service by" in notes) == bool(lost or "failed" in states)
+    assert "nothing that is read" not in notes
+
+
+def test_states_of_nodes_say_whether_one_without_live_replicas_is_down():
+    rows = REPLICAS.format("status", *"udud").encode()
+    cluster = ek.read([b"node,state\n1,up\n2,up\n", rows])
+    assert cluster.nodes.alive.all()
+    assert cluster.placement.nodes.tolist() == [[0, -1], [0, -1]]
+
+
+def test_states_of_machines_and_in_other_words_are_not_read():
+    for text in ("vm,host,status\na,1,error\nb,2,down\n", REPLICAS.format("state", *"aced")):
+        cluster = ek.read(text.encode())
+        assert (cluster.placement.node >= 0).all() and cluster.nodes.alive.all()
+        assert len(cluster.native[reading.UNREAD]) == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "names", "partitions", "unread"),
+    [
+        (["id,name,cap_size\n1,a,9\n2,b,9\n", "partition,node,size\np,a,1\nq,b,1\n"], "a b",
+         "p q", ["id"]),
+        (["id,name,cap_size\n1,a,9\n2,b,9\n", "partition,node,size\np,1,1\nq,2,1\n"], "1 2",
+         "p q", ["name"]),
+        (["node,id,cap_size\n1,a,9\n2,b,9\n", "partition,node,size\np,a,1\nq,b,1\n"], "a b",
+         "p q", ["node"]),
+        (["zone,host,port\nx,h,1\ny,h,2\n", "shard,leader,peers\n0,h:1,\"h:1, h:2\"\n"],
+         "h:1 h:2", "0", []),
+        (["id,node,size\np,a,1\nq,a,1\n"], "a", "p q", []),
+        (["host,memory\na,9\nb,9\n", "id,name,host,memory\n7,v,a,1\n8,w,a,1\n"], "a b", "v w",
+         ["id"]),
+        (["table_name,id,node['name'],primary\nt,0,a,t\nt,0,b,f\n"], "a b", "t-0", []),
+        (["Partition ID,Leader,Peers\n1,a,\"b, a\"\n"], "b a", "1", []),
+    ],
+)  # fmt: skip
+def test_names_of_nodes_and_partitions_among_others(texts, names, partitions, unread):
+    cluster = ek.read([text.encode() for text in texts])
+    assert [*cluster.nodes.names] == names.split()
+    assert [*cluster.partitions.names] == partitions.split()
+    assert cluster.nodes.alive.all() and (cluster.placement.node >= 0).all()
+    assert cluster.native.get(reading.UNREAD, []) == unread
+
+
+def test_backends_that_are_not_alive_or_leave():
+    nodes = b"BackendId,IP,Alive,Decommissioned\n1,x,true,false\n2,x,false,false\n3,x,true,true\n"
+    cluster = ek.read([nodes, b"tabletid,backendid\n7,1\n7,2\n8,1\n"])
+    assert cluster.nodes.alive.tolist() == [True, False, True]
+    assert cluster.nodes.keeps.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
     ("text", "what"),
     [
         ("partition,node,is_leader\np,1,no\np,2,maybe\n", "is_leader: is neither.*maybe"),

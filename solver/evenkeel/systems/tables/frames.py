@@ -23,7 +23,13 @@ from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
-from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
+from evenkeel.systems.tables.other_headings import (
+    by_id_or_name,
+    completed,
+    in_our_words,
+    titles_in,
+)
+from evenkeel.systems.tables.other_nodes import named_as
 from evenkeel.systems.tables.reading import (
     NODE,
     Found,
@@ -165,12 +171,17 @@ def read_frames(
     if not key:
         message = f"needs a column {NODE[0]!r}{_indexed(nodes)}"
         faults.add("nodes", [*found.nodes[0].titles.values()], message)
-    names = found.replicas[0].columns.keys()
-    if not is_ours(names) and titles_in(names):
-        table, found.unread = in_our_words(faults, found.replicas[0])
-        found.replicas, names = [table], table.columns.keys()
-    table, unread = completed(faults, found.replicas[0], known)
+    table: Table = found.replicas[0]
+    if not is_ours(table.columns) and not titles_in(table.columns.keys()):
+        table = by_id_or_name(table, replicas=True) or table
+    if not is_ours(table.columns) and titles_in(table.columns.keys()):
+        table, found.unread = in_our_words(faults, table)
+    if key:
+        found.nodes[0], of_nodes = named_as(known, {*table.cells("node")}, NODE)
+        found.unread += of_nodes
+    table, unread = completed(faults, table, found.nodes[0])
     found.replicas, found.unread = [table], found.unread + unread
+    names = table.columns.keys()
     if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
         message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
         titles = [*found.replicas[0].titles.values()]

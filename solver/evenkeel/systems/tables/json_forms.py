@@ -21,6 +21,13 @@ OBJECT = re.compile(
 )
 """How titles, several tables, and columns or rows by their names begin, and rows of lists."""
 
+HOST = re.compile(
+    r"(?:n|node|data-?node|dn|host|server|broker|worker|store|instance|machine|pod)[-_. ]?[0-9]+"
+    r"|.+:[0-9]{2,5}|[0-9]+(?:\.[0-9]+){3}"
+)
+"""Names that nodes have: where those of lists are of this kind and what they list is not, each list
+is of a node."""
+
 PARTITIONS = ("partitions", "shards")
 TABLES = {"nodes", "replicas", "disks", *PARTITIONS}
 TITLES = {"node", "nodes", "partition", "group", "id", "name"}
@@ -65,6 +72,11 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
             return [[dict(zip(given, row, strict=True)) for row in cells]]
         lists = msgspec.convert(given, dict[str, list[str | int]])
         apart = all(len({*row}) == len(row) for row in lists.values())
+        held = {str(one) for row in lists.values() for one in row}
+        if apart and all(map(HOST.fullmatch, lists)) and not any(map(HOST.fullmatch, held)):
+            rows = ((one, name) for name, row in lists.items() for one in row)
+            replicas = [{"partition": one, "node": name, "role": "voter"} for one, name in rows]
+            return [[{"node": name} for name in lists], replicas]
         return [[{"partition": name, "nodes": row} for name, row in lists.items()]] * apart
     if TITLES & given.keys():
         index = next(iter(given.values())).keys()

@@ -11,11 +11,12 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, lists_in, row_by_replica
+from evenkeel.systems.tables.replica_states import BROKEN, STATED
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database",
               "db", "topic", "table"),
-    "index": ("index", "shard", "last_token"),
+    "index": ("index", "shard", "last_token", "id"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
                   "shardid", "segment_id", "content", "partition_id", "partition_name", "shard_id",
                   "chunk", "chunk_id", "vm", "vm_name", "vm_id", "vmid", "pod", "tenant",
@@ -30,6 +31,9 @@ WORDS = {
 BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_code"}}
 """Columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others."""
 
+PARTED = re.compile(r"[\W_]+")
+"""What parts the words of a heading, which are written with ``_`` above: ``node['name']``."""
+
 KEYSPACE, COORDINATOR = "keyspace_name", "-1"
 SEGMENT_ROLES = {"p": "primary", "m": "secondary"}
 """How Greenplum calls the roles of its segments."""
@@ -40,7 +44,7 @@ FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master
 
 LEADING = ("leader", "primary", "master")
 PLACE = re.compile(
-    r"leader|primary|master|(?:replica|follower|secondary|standby|backup)s?|secondaries"
+    r"leader|primary|master|(?:replica|follower|secondary|standby|backup|peer)s?|secondaries"
     r"|(?:replica|node|host|broker|server|follower|secondary|standby)[ _-]?([0-9]+)"
 )
 """Columns that each name the node of one replica, or list those that follow."""
@@ -69,10 +73,11 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
     >>> titles_in({"store_id", "region_count"})
     {}
     """
+    called = {PARTED.sub("_", one).strip("_"): one for one in names}
     found = {
-        own: here[0]
+        own: called[here[0]]
         for own, words in WORDS.items()
-        if (here := [one for one in words if one in names and BESIDE.get(one, {one}) & names])
+        if (here := [one for one in words if one in called and BESIDE.get(one, {one}) & {*called}])
     }
     if "node" not in found and len(places_in(names)) > 1:
         found["node"] = "node"
@@ -112,8 +117,9 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
         columns["group"] = [f"{space}.{name}" for space, name in both]
     if {"group", "partition"} <= columns.keys() and _repeat(columns):
         columns["index"], found["index"] = columns.pop("partition"), found.pop("partition")
+    others = (*OTHERS, *STATED, *BROKEN)
     amounts = {
-        one: cells for one, cells in table.columns.items() if one.startswith(KEPT) or one in OTHERS
+        one: cells for one, cells in table.columns.items() if one.startswith(KEPT) or one in others
     }
     read = {*found.values(), *amounts, PORT, KEYSPACE}
     ours = not BESIDE.keys().isdisjoint(found.values())
@@ -129,6 +135,25 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
         lines = [lines[row] for row in kept]
         left.append(f"rows of the coordinator (content {COORDINATOR})")
     return Table(table.name, columns, lines, titles, notes=table.notes), left
+
+
+def by_id_or_name(table: Table, *, replicas: bool = False) -> Table | None:
+    """Return a table of replicas whose partitions have an id or a name; None if it is of nodes.
+
+    The nodes of such a table stand in another column, some of them several times unless it is known
+    to be of replicas.
+    """
+    columns = dict(table.columns)
+    node = next((one for one in WORDS["node"] if one in columns), "")
+    called = [one for one in ("name", "id") if one in columns]
+    limited = any(one.startswith("cap_") for one in columns)
+    if not node or not called or limited or (not replicas and len({*columns[node]}) == len(table)):
+        return None
+    named = next((one for one in called if len({*columns[one]}) == len(table)), called[-1])
+    columns["partition"] = columns.pop(named)
+    titles = {**table.titles, "partition": table.titles[named]}
+    titles = {one: titles[one] for one in columns}
+    return Table(table.name, columns, table.lines, titles, table.delimiter, table.notes)
 
 
 def _repeat(columns: Mapping[str, Sequence[str]]) -> bool:

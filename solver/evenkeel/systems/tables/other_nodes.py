@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.node_states import NODE_STATES
-from evenkeel.systems.tables.lists import NULLS
+from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 
 NAMES = ("host", "hostname", "server", "broker", "broker_id", "node_id", "node_name", "instance",
-         "store_id", "worker", "machine")  # fmt: skip
+         "store_id", "backendid", "backend_id", "worker", "machine")  # fmt: skip
 """Columns that name the node, beside ours."""
+
+PORT = "port"
+"""A column that is part of a node's name where replicas name nodes with it."""
 
 LIMIT = re.compile(
     r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
@@ -31,6 +34,13 @@ AS_BYTES = ("size", "bytes", "disk", "storage")
 AMOUNT = re.compile(r"[0-9][0-9.,']*\s*[A-Za-z]*")
 UNIT = re.compile(r"_[kmgtp]i?b$")
 STATUS = "status"
+FLAGGED = {
+    **dict.fromkeys(("alive", "is_alive", "online", "is_online"), ("down", FALSE)),
+    **dict.fromkeys(("decommissioned", "systemdecommissioned", "decommissioning",
+                     "is_decommissioning", "is_draining"), ("draining", TRUE)),
+}  # fmt: skip
+"""Columns of nodes that are true or false, the state of a node that they tell, and where."""
+
 STATES = {
     **dict.fromkeys(("online", "alive", "ready", "active"), "up"),
     **dict.fromkeys(("offline", "dead", "notready", "inactive"), "down"),
@@ -47,11 +57,41 @@ def describes_nodes(
     (True, False)
     """
     named = {*ours, *NAMES} & names
-    more = names - named
-    more_of_them = any(one == STATUS or LIMIT.fullmatch(one) for one in more) or (
+    more = names - named - {PORT}
+    of_states = {STATUS, *FLAGGED}
+    more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
         more and more <= tiers
     )
     return bool(named and more_of_them)
+
+
+def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple[Table, list[str]]:
+    """Return a table of nodes under the names that replicas give them, and the titles of others.
+
+    ``held`` are these names; a table may have several columns of names, ``ours`` first, and a port.
+    """
+    columns, titles = dict(table.columns), dict(table.titles)
+    names: dict[tuple[str, ...], list[str]] = {
+        (one,): columns[one] for one in (*ours, *NAMES) if one in columns
+    }
+    if PORT in columns:
+        names |= {
+            (*one, PORT): [*map(":".join, zip(cells, columns[PORT], strict=True))]
+            for one, cells in names.items()
+        }
+    usual = next(iter(names))
+    found = next((one for one, cells in names.items() if not held.isdisjoint(cells)), usual)
+    others = [one for one in ours if one in columns and one not in found]
+    if found == usual and not others:
+        return table, []
+    left = [titles[one] for one in others]
+    moved = found if {*found}.isdisjoint(ours) or len(found) > 1 else ()
+    for one in (*others, *moved):
+        del columns[one]
+    if moved:
+        columns["node"], titles["node"] = names[found], titles[found[0]]
+    titles = {one: titles[one] for one in columns}
+    return Table(table.name, columns, table.lines, titles, table.delimiter, table.notes), left
 
 
 def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
@@ -87,6 +127,12 @@ def nodes_in_our_words(
     columns, titles = dict(table.columns), dict(table.titles)
     if STATUS in columns:
         columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
+    elif flags := [one for one in FLAGGED if one in columns and "state" not in columns]:
+        rows = zip(
+            *([_state(one, cell) for cell in columns.pop(one)] for one in flags), strict=True
+        )
+        columns[STATUS] = [next(filter(None, row), "up") for row in rows]
+        titles[STATUS] = STATUS
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
         columns[own], titles[own] = columns.pop(name), own
@@ -122,6 +168,12 @@ def _renamed(
             same = [name for name in same if limit.fullmatch(name.removesuffix(unit))]
         if len(same) == 1:
             yield f"cap_{load}", same[0]
+
+
+def _state(name: str, cell: str) -> str:
+    """Return the state of a node that a column which is true or false tells, "" for none."""
+    state, cells = FLAGGED[name]
+    return state if cell and cell.lower() in cells else ""
 
 
 def _unit(name: str) -> str:

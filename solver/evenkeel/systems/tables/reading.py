@@ -26,19 +26,21 @@ from evenkeel.systems.csv_text import ANYTHING, BYTES, Table, header_of, numbere
 from evenkeel.systems.documents import Document, Source, largest, quoted
 from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
-from evenkeel.systems.node_states import NodeState, columns_of, read_states
+from evenkeel.systems.node_states import NODE_STATES, NodeState, columns_of, read_states
 from evenkeel.systems.payload import payload_of
 from evenkeel.systems.printed import HEAD
 from evenkeel.systems.registry import system_of
 from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 from evenkeel.systems.tables.json_forms import as_rows
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
-from evenkeel.systems.tables.other_headings import completed, in_our_words, titles_in
+from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
 from evenkeel.systems.tables.other_nodes import (
     describes_nodes,
+    named_as,
     nodes_in_our_words,
     with_shared_loads,
 )
+from evenkeel.systems.tables.replica_states import OutOfService, without_lost
 
 NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
@@ -145,6 +147,8 @@ class Found:
     rules: tuple[str, Rules] | None = None
     unread: list[str] = field(default_factory=list)
     """Titles of columns of another system's table of replicas that are not read."""
+    out: OutOfService = field(default_factory=lambda: OutOfService([], [], []))
+    """What is out of service by a column of states of replicas."""
     without_nodes: bool = False
     """Whether there is no table of nodes: those that replicas are on count."""
     nulls: dict[str, int] = field(default_factory=dict)
@@ -184,24 +188,32 @@ def tables_in(documents: Sequence[Document]) -> Found:
     """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
     found = Found()
     kinds = [(kind_of(table), table) for one in documents for table in as_rows(one)]
-    for kind, document in sorted(kinds, key=lambda one: one[0] != "nodes"):
+    read = [
+        (kind, read_table(found.faults, document))
+        for kind, document in kinds
+        if kind in {"nodes", "replicas", "disks"}
+    ]
+    if all(kind != "replicas" for kind, _ in read):
+        named = [(kind, table, by_id_or_name(table)) for kind, table in read]
+        read = [("replicas", own) if own else (kind, table) for kind, table, own in named]
+    for kind, table in sorted(read, key=lambda one: one[0] != "nodes"):
         if kind == "nodes":
-            table = read_table(found.faults, document)
             found.nodes.append(_without_nulls(found, table, {*NODE}))
         elif kind == "replicas":
-            table = _named_once(read_table(found.faults, document))
-            table = with_shared_loads(table, found.nodes)
+            table = with_shared_loads(_named_once(table), found.nodes)
             if not is_ours(table.columns):
                 table, found.unread = in_our_words(found.faults, table)
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
-        elif kind == "disks":
-            table = read_table(found.faults, document)
-            found.disks.append(_without_nulls(found, table, {"node", disk_column(table.columns)}))
-        elif kind == "rules":
-            _read_rules(found, document)
         else:
+            found.disks.append(_without_nulls(found, table, {"node", disk_column(table.columns)}))
+    for what, document in kinds:
+        if what == "rules":
+            _read_rules(found, document)
+        elif not what:
             message = "is neither a table of nodes, replicas or disks nor rules in TOML"
             found.faults.add(document.name, document.data[:40], message)
+    if len(found.nodes) > 1:  # lists by node name them once more
+        found.nodes = [one for one in found.nodes if one.columns.keys() != {"node"}]
     faults = found.faults
     if len(found.replicas) == 1 and not found.nodes and not faults:
         rows = row_by_replica(found.replicas[0], ())
@@ -219,11 +231,30 @@ def tables_in(documents: Sequence[Document]) -> Found:
         faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
-    rows = row_by_replica(replicas, {*nodes.cells(name_column(nodes))})
+    on = {*row_by_replica(replicas, ()).columns["node"], *replicas.columns["node"]} - {""}
+    nodes, of_nodes = named_as(nodes, on, NODE)
+    called = {*nodes.cells(name_column(nodes))}
+    rows = _turned(row_by_replica(replicas, called), called)
     replicas, unread = completed(faults, rows, nodes)
-    found.replicas, found.unread = [replicas], found.unread + unread
+    found.nodes, found.replicas = [nodes], [replicas]
+    found.unread += unread + of_nodes
     _read_other_nodes(found)
     return found
+
+
+def _turned(table: Table, nodes: Collection[str]) -> Table:
+    """Return a table whose partitions are the nodes, and the other way round, as it is meant.
+
+    So it is where each list is of a node. Such lists say nothing of leaders.
+    """
+    columns = table.columns
+    if columns.keys() != {"partition", "node"} or not {*columns["partition"]} <= {*nodes}:
+        return table
+    if not table or not {*nodes}.isdisjoint(columns["node"]):
+        return table
+    turned = {"partition": columns["node"], "node": columns["partition"]}
+    turned["role"] = ["voter"] * len(table)
+    return replace(table, columns=turned, titles={one: one for one in turned})
 
 
 def _read_other_nodes(found: Found) -> None:
@@ -302,7 +333,9 @@ def with_rows(nodes: Table, names: Sequence[str]) -> Table:
 def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     """Return the cluster of two tables and rules; what a file claims is held against its size."""
     faults = found.faults
-    nodes, replicas = found.nodes[0], found.replicas[0]
+    nodes = found.nodes[0]
+    replicas, found.out = without_lost(found.replicas[0], nodes)
+    found.replicas[0] = replicas
     _check_totals(faults, nodes, replicas)
     measured = _dimensions(faults, nodes, replicas)
     dimensions = measured or [COUNT]
@@ -311,6 +344,9 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     tiers = [] if found.rules is None else found.rules[1].tiers
     of_bytes = None if found.rules is None else found.rules[1].bytes
     given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
+    if found.out.nodes:
+        states = ["down" if name in found.out.nodes else "up" for name in given["node_names"]]
+        given |= columns_of([NODE_STATES[one] for one in states])
     partitions = _partitions(faults, replicas)
     given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
     given |= _disks(found, partitions, given["node_names"])
@@ -841,8 +877,9 @@ EMPTY = "empty"
 UNDISKED = "undisked"
 """Key of nodes without disks of which replicas name some."""
 
-UNREAD, WITHOUT_NODES = "unread", "without_nodes"
-"""Keys of the columns that are not read, and of whether there is no table of nodes."""
+UNREAD, OUT, WITHOUT_NODES = "unread", "out", "without_nodes"
+"""Keys of the columns that are not read, of what is out of service, and of whether there is no
+table of nodes."""
 
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
@@ -925,6 +962,7 @@ def with_headings(
     payload |= {GONE: [*gone]} if gone else {}
     payload |= {UNDISKED: found.undisked} if found.undisked else {}
     payload |= {UNREAD: [*dict.fromkeys(found.unread)]} if found.unread else {}
+    payload |= {OUT: found.out._asdict()} if found.out.replicas or found.out.nodes else {}
     payload |= {WITHOUT_NODES: True} if found.without_nodes else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
@@ -1018,9 +1056,22 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     if _remembers(cluster) and cluster.native.get(WITHOUT_NODES):
         held = some_of(cluster.nodes.names, printable, NAMED)
         yield (
-            f"no table of nodes: those that replicas are on count, {held}, all alive; others are "
-            "not known"
+            f"no table of nodes: those that replicas are on count, {held}, all alive"
+            f"{' but for those out of service' * (not cluster.nodes.alive.all())}; others are not "
+            "known"
         )
+    if out := cluster.native.get(OUT) if _remembers(cluster) else None:
+        by = f"out of service by {some_of(out['titles'], printable, NAMED)}"
+        if out["replicas"]:
+            yield (
+                f"{by}: {some_of(out['replicas'], printable, NAMED)}: such a replica counts as "
+                "lost and is placed again, there or elsewhere; restored in place, it needs no move"
+            )
+        if out["nodes"]:
+            yield (
+                f"{by}: all replicas on {some_of(out['nodes'], printable, NAMED)}: such a node "
+                "counts as down; a column state of the nodes says otherwise"
+            )
     if unread := cluster.native.get(UNREAD, ()) if _remembers(cluster) else ():
         yield (
             f"nothing that is read in {some_of(unread, printable, NAMED)}: a column of sizes is "
