@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from evenkeel.systems.notes import Notes
 
-TITLES = re.compile(r"(?:\S{1,99}[#$>%] +)?((?:NAMESPACE +)?NAME(?: +\S+)+)\s*")
+TITLES = re.compile(
+    r"(?:\S{1,99}[#$>%] +)?((?:(?:NAMESPACE|NODE) +)+NAME(?: +\S+)*|NAME(?: +\S+)+)\s*"
+)
 COMMAND = re.compile(
     r"(?:^|[#$>%] ?)(?:sudo )?(?:kubectl|oc)(?:\.exe)?(?= [-\\a-z]|\s*$)(.*)|^[^\s|<]*[#$>%]\s*$"
 )

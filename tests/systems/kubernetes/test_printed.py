@@ -64,6 +64,11 @@ def test_a_revision_makes_a_pod_only_beside_another():
     }
 
 
+def test_nodes_come_before_names():
+    chosen = "NODE   NAMESPACE   NAME\nn1     a           db-0\nn2     b           db-0\n"
+    assert placed(read(chosen)) == {"a/StatefulSet/db": ["n1"], "b/StatefulSet/db": ["n2"]}
+
+
 def test_nodes_have_their_state_and_their_zone():
     cluster = read(WIDE, NODES)
     assert cluster.nodes.alive.tolist() == [True, True, False]

@@ -21,9 +21,9 @@ UNTITLED = re.compile(
 """The columns of ``kubectl get pods -o wide``, and a row without its titles."""
 
 PLACES = re.compile(
-    r"^(?:.{0,200}[#$>%] +)?(?:NAMESPACE +)?NAME +"
+    r"^(?:.{0,200}[#$>%] +)?(?:NAMESPACE +)?(?:NODE +(?:NAMESPACE +)?NAME\b|NAME +"
     r"(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b|"
-    rf"STATUS +AGE\b.*\n[ \t]*\S+ +(?:Not)?Ready\b)|^{UNTITLED.pattern}",
+    rf"STATUS +AGE\b.*\n[ \t]*\S+ +(?:Not)?Ready\b))|^{UNTITLED.pattern}",
     re.MULTILINE,
 )
 """The beginning of a table of nodes, or of pods with their nodes."""
