@@ -179,3 +179,10 @@ def test_a_server_that_answers_without_its_name_is_a_peer_of_its_streams(public)
     assert requests == [] and "2 nodes, 2 alive" in answer.text
     assert {name[:12] for name in held["my-stream-replicated"]} == {"NCVIDODSZ45C", "server_5500"}
     assert "stays as it is" in answer.text
+
+
+def test_a_stream_stays_in_its_cluster_as_printed(public):
+    case = public("nats/two-clusters-as-printed")
+    answer = case.run("solve", "report.txt", "streams.txt", "--table", "moves.json")
+    assert answer.code == 4 and "3 require cluster=c1" in answer.text
+    assert "6 nodes, 5 alive" in answer.text and json.loads(case.written("moves.json")) == []

@@ -57,6 +57,9 @@ class Peer(msgspec.Struct, gc=False):
     pending: bool = False
     """Whether it is in the assignment, and not yet, or no longer, in the group."""
 
+    cluster: str = ""
+    """The cluster of the server, which reports for people alone name."""
+
 
 class Group(msgspec.Struct):
     """The leader and the peers of a group, other than the server that answers."""
@@ -312,7 +315,7 @@ class Findings:
             server.answered, server.disabled = True, server.disabled or data.disabled
             if data.version:  # the settings of a server, of which what people read has none
                 server.version, server.tags = data.version, data.tags
-                server.cluster = data.cluster.name or server.cluster
+            server.cluster = data.cluster.name or server.cluster
             store = data.jetstream.config if data.jetstream else data.config
             server.store = store if store.max_storage >= 0 else server.store
         if data.streams and not any(one.stream_detail for one in data.account_details):
@@ -323,6 +326,7 @@ class Findings:
                 self.server(one).member = True
             for peer in meta.replicas:
                 self.server(peer.name).member = True
+                self.server(peer.name).cluster = peer.cluster or self.server(peer.name).cluster
                 # the others do not know who is current
                 self.server(peer.name).away |= peer.offline or (
                     bool(name) and name == meta.leader and not peer.current

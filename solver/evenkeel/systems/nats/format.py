@@ -627,7 +627,10 @@ def _rules(
             domains[_tier(prefix)] = labels
     rules: dict[tuple[Any, ...], int] = {}
     rule = []
-    for cluster, wanted in (one.asked for one in streams):
+    for one in streams:
+        cluster, wanted = one.asked
+        if not cluster and len(there := {servers[peer].cluster for peer in one.peers}) == 1:
+            cluster = there.pop()  # what people read does not name it
         # a stream that asks for such a tag may have several replicas with it
         free = not unique or any(tag.strip("!").startswith(unique.lower()) for tag in wanted)
         require = [f"{'-' if tag[0] == '!' else '+'}{_escaped(tag.removeprefix('!'))}"

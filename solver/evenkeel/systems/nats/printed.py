@@ -2,7 +2,7 @@
 
 In a report, ``*`` marks the leader of a stream, and ``!`` peers that are offline or outdated: one
 that is marked in every row counts as offline. A description has a line for each peer. The report on
-servers lists the peers of JetStream.
+servers lists the peers of JetStream, and their clusters.
 """
 
 import re
@@ -44,8 +44,15 @@ def in_json(document: Document) -> tuple[Document, ...]:
     text = document.data.decode("utf-8", "replace")
     streams = [table_of(faults, "", one) for one in tables_in(text, _are_streams)]
     peers = [table_of(faults, "", one) for one in tables_in(text, _are_peers)]
+    clusters = {
+        name.rstrip("*"): cluster
+        for one in tables_in(text, {"server", "cluster"}.issubset)
+        for name, cluster in zip(
+            *map(table_of(faults, "", one).cells, ("server", "cluster")), strict=True
+        )
+    }
     answers: list[Any] = [[*_of_reports(faults, streams), *_of_descriptions(faults, text)]]
-    answers += map(_of_peers, peers)
+    answers += (_of_peers(one, clusters) for one in peers)
     silent = [one.strip() for lines in SILENT.findall(text) for one in re.split(r"[|│\n]", lines)]
     if silent := [one for one in silent if re.search(r"\w", one)]:
         answers.append({"type": LISTED, "streams": None, "missing": silent})
@@ -115,18 +122,22 @@ def _of_descriptions(faults: FaultList, text: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _of_peers(table: Table) -> dict[str, Any]:
-    """Return what the leader of JetStream knows of its peers."""
+def _of_peers(table: Table, clusters: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the leader of JetStream knows of its peers, and their clusters."""
     leads, current, online = (table.cells(name) for name in ("leader", "current", "online"))
     names = "name" if "name" in table.columns else "connection name"
     peers = {
-        name: {"name": name, "current": now in YES, "offline": up in NO}
+        name: {
+            "name": name, "current": now in YES, "offline": up in NO,
+            "cluster": clusters.get(name, ""),
+        }
         for name, now, up in zip(table.cells(names), current, online, strict=True)
-    }
+    }  # fmt: skip
     leader = next((n for n, led in zip(peers, leads, strict=True) if led == "yes"), "")
     others = [one for name, one in peers.items() if name != leader]
     group = {"leader": leader, "replicas": others}
-    return {"server_id": leader, "server_name": leader, "meta_cluster": group}
+    own = {"name": clusters.get(leader, "")}
+    return {"server_id": leader, "server_name": leader, "meta_cluster": group, "cluster": own}
 
 
 def _stream(
