@@ -153,6 +153,9 @@ BROKEN = {
         "info.json servers.txt":
             "aaa (on a_1, a_2) … no tags of 2 servers (a_1, a_3) … nothing can repair 1 partition",
     },
+    "rabbitmq/banner-without-a-blank": {
+        "status.txt": "r3@localhost, online for no queue … 3 nodes, 2 alive · 1 partition",
+    },
     "rabbitmq/quorum-status-of-a-crash": {
         "status.txt": "3 nodes, 1 alive · 1 partition · 3 replicas … stays as it is",
     },
@@ -256,6 +259,9 @@ SOUND = {
         "nodes.json none.json": "",
         "nodes-of-podset.json podset.json":
             "operators make the pods of default/StrimziPodSet",
+    },
+    "kubernetes/nodes-before-names": {
+        "info.txt": "job6, job7: they stay … 3 nodes, 3 alive · 1 partition · 2 replicas",
     },
     "kubernetes/printed-for-people": {
         "wide.txt": "no nodes: … 1 node, 1 alive · 1 partition · 2 replicas",

@@ -47,7 +47,7 @@ END = re.compile(
 )
 """What ends a table: a blank line, unless a queue follows, a command, or a prompt."""
 
-STATUS = re.compile(rb"Status of quorum queue (\S+) on node \S+ \.\.\.[^\n]*\n")
+STATUS = re.compile(rb"Status of quorum queue ([^\n]+?) on node \S+? ?\.\.\.[^\n]*\n")
 NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"}
 STATE = re.compile(r"[a-z_]+")
 """The raft states of members that do not answer, and the form of one, which no crash has."""
@@ -60,7 +60,7 @@ VHOST = re.compile(rb"[ \t](?:-p|--vhost)[ =](\S+)")
 OPTION = re.compile(rb"[ \t]--?[a-z][\w-]*[ =]\S+")
 """The command that asks for the status of a queue, a virtual host, and an option with its value."""
 
-CLUSTER = re.compile(rb"^Cluster status of node \S+ \.\.\.[^\n]*\n", re.MULTILINE)
+CLUSTER = re.compile(rb"^Cluster status of node \S+? ?\.\.\.[^\n]*\n", re.MULTILINE)
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
 TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
 ATOM = re.compile(r"'?([^\s',]+@[^\s',]+)'?")
