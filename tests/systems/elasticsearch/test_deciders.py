@@ -291,7 +291,7 @@ class TestListings:
         # 85 of which 55 are of shards that are not listed, or of other things
         assert cluster.nodes.capacity[0, 1] == (85 - 55) * GB
         assert "not all shards of nodes" in notes_of(cluster)
-        assert "a (1 of 9);" in notes_of(cluster)
+        assert "a (1 of 9); the others stay, on a node that is drained as well" in notes_of(cluster)
 
     def test_hidden_indices_have_settings_too(self):
         own = text({"i": {"settings": {"index.number_of_replicas": "0"}}})

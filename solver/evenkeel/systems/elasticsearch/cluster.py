@@ -387,7 +387,8 @@ def _disks(
     if partly:
         found.notes.add(
             f"not all shards of nodes, as in a listing of some indices: "
-            f"{some_of(partly, str, 4)}; the others stay and count by their bytes only; list all"
+            f"{some_of(partly, str, 4)}; the others stay, on a node that is drained as well, and "
+            "count by their bytes only; list all"
         )
     unknown = [n for n in range(len(nodes)) if n not in disks]
     if not found.allocation or not unknown:
