@@ -192,7 +192,7 @@ class TestDescribedNowhere:
         cluster = read(IN_SYNC, self.LISTED)
         assert [*cluster.partitions.names] == ["a-0", "a-1"]
         told = noted(cluster, "no description of topics that log dirs hold")
-        assert "(__consumer_offsets, b-c)" in told
+        assert "(__consumer_offsets, b-c): they stay where they are, on a broker that is d" in told
         assert "1 GB (1 GB on 3, 42B on 1) are not counted, for want of capacities" in told
 
     def test_what_they_take_is_taken_off_where_capacities_are_told(self):

@@ -736,7 +736,8 @@ def _of_topics(missing: Missing) -> Iterator[str]:
     named = _some(missing.topics, missing.topic_count)
     if missing.topics:
         yield (
-            f"no description of topics that log dirs hold ({named}): they stay where they are"
+            f"no description of topics that log dirs hold ({named}): they stay where they are, "
+            "on a broker that is drained as well"
             + (f", and capacities of disk are less by {_bytes(missing.taken_off)}"
                if missing.taken_off else "")
             + (f", and {_bytes(missing.uncounted)} are not counted, for want of capacities"
