@@ -65,7 +65,11 @@ def unread_rules(found: CrushDump) -> dict[int, str]:
     for one in found.buckets:
         if one.alg != "straw2" or one.hash != "rjenkins1":
             kind = one.alg if one.alg != "straw2" else one.hash
-            other[one.id] = f"bucket {one.name} chooses by {kind}, and only straw2 is supported"
+            way = ": ceph osd crush set-all-straw-buckets-to-straw2, since Mimic, converts them"
+            other[one.id] = (
+                f"bucket {one.name} chooses by {kind}, and only straw2 is supported"
+                f"{way * (kind == 'straw')}"
+            )
 
     def below(at: int, seen: set[int]) -> str:
         if at >= 0 or at not in buckets or at in seen:

@@ -724,7 +724,10 @@ def _pinned(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
     return cluster.pin(np.flatnonzero(which)) if which.any() else cluster
 
 
-NOMINAL = f"of {ROOM:.0f} times what each device deserves by its weight, not of disks"
+NOMINAL = (
+    f"of {ROOM:.0f} times what each device deserves by its weight (of pools left alone, what it "
+    "holds), not of disks"
+)
 
 
 def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
