@@ -172,6 +172,26 @@ def test_a_device_that_comes_back_meanwhile_does_not_stop_it(system):
     assert shown(system) == stands(plan)
 
 
+def test_a_new_device_in_another_host_than_planned_stops_it(system):
+    state = system.state
+    state["osd_dump"]["pools"][0] |= {"pg_num": 4, "pg_placement_num": 4}
+    for kept in ("natural", "bytes"):
+        state[kept] = dict(list(state[kept].items())[:4])
+    system.state = state
+    words = (("osd", "dump"), ("osd", "crush", "dump"), ("pg", "dump"))
+    cluster = ek.read([asked(system, *one) for one in words])
+    plan = ek.plan(cluster, ek.solve(cluster), protocol="ceph")
+    came = {*plan.end.node.tolist()} - {*cluster.placement.node.tolist()}
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    (host,) = (one for one in state["crush"]["buckets"] if one["name"] == f"host-{min(came) // 2}")
+    host["name"] = "elsewhere"
+    system.state = state
+    stopped = system.run(folder)
+    assert stopped.returncode == 3
+    there = f"where the plan has it in host-{min(came) // 2}"
+    assert f"osd.{min(came)}: is in host elsewhere, {there}" in stopped.stderr
+
+
 def test_it_goes_on_where_it_stopped(system, plan):
     folder = ek.write_plan_folder(plan, system.folder / "move")
     system.state = system.state | {"breaks": 2}

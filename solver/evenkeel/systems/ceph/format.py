@@ -37,6 +37,7 @@ from evenkeel.systems.ceph.crush.cluster import (
     SHOWN,
     CephMap,
     cluster_of,
+    places_in,
     shares_of,
     slots_of,
 )
@@ -989,13 +990,14 @@ def look(plan: "Plan") -> list[Command]:
 
 
 def observe(documents: Sequence[Document]) -> Observed:
-    """Return on which devices ``pg dump`` has placement groups, and which devices are up.
+    """Return on which devices ``pg dump`` has groups, which are up, and in which buckets.
 
     A group that is not clean, or that older devices still serve, is being copied.
     """
     faults = FaultList()
     alive: dict[str, bool] = {}
     standing: dict[str, Standing] = {}
+    places: dict[str, dict[str, str]] = {}
     for kind, document, _ in (_in_json(faults, one) for one in documents):
         if kind == "osd dump":
             dump = decode_json(faults, document, OsdMap)
@@ -1003,10 +1005,14 @@ def observe(documents: Sequence[Document]) -> Observed:
         elif kind == "pg dump":
             _, stats = read_stats(faults, document)
             standing |= {one.pgid: _standing(one) for one in stats or ()}
+        elif kind == "crush dump" and (crush := decode_json(faults, document, CrushDump)):
+            size, unread = len(document.data), unread_rules(crush)
+            tree = crush_map_of(faults, document.name, crush, 0, size, unread)
+            places = places_in(tree) if tree else places
     if not faults and not (alive and standing):
         faults.add("source", [one.name for one in documents], "needs `osd dump` and `pg dump`")
     faults.raise_if_any()
-    return Observed(alive, standing)
+    return Observed(alive, standing, places)
 
 
 def _standing(one: PgStat) -> Standing:

@@ -591,6 +591,14 @@ def _domains(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
     }
 
 
+def places_in(crush: CrushMap) -> dict[str, dict[str, str]]:
+    """Return the bucket that each device is in, by the type of the bucket."""
+    return {
+        kind: {f"osd.{i}": name for i, name in enumerate(names) if name}
+        for kind, names in _domains(crush, _hierarchy(crush)).items()
+    }
+
+
 def shares_of(native: CephMap, sizes: Sequence[float] | None = None) -> NDArray[np.float64]:
     """What each device deserves of all pools together, by weight below each take."""
     share = np.zeros(native.crush.devices)
