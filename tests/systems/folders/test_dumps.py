@@ -58,3 +58,17 @@ def test_configurations_of_helix(tmp_path):
     assert seen.dimensions == ("DISK",)
     assert np.array_equal(seen.nodes.capacity, plan.cluster.nodes.capacity)
     assert np.array_equal(seen.topology.domain, plan.cluster.topology.domain)
+
+
+def test_an_instance_of_helix_that_joins_in_another_zone_stops_it(tmp_path):
+    world = WORLDS["helix"](tmp_path, nodes=("h1", "h2"), zones=("a", "b"))
+    cluster = world.read().add_nodes([[1000.0]], names=["h3"], domains={"zone": ["a"]})
+    folder = ek.write_plan_folder(world.plan(cluster), world.system.folder / "move")
+    state = world.system.state
+    config = state["configs"]["instances"]["h1"]
+    joined = config | {"id": "h3", "simpleFields": {"DOMAIN": "zone=c,instance=h3"}}
+    state["configs"]["instances"]["h3"] = joined
+    world.system.state = state | {"instances": ["h1", "h2", "h3"]}
+    stopped = world.run(folder)
+    assert stopped.returncode == 3
+    assert "h3: is in zone c, where the plan has it in a" in stopped.stderr

@@ -39,7 +39,13 @@ from evenkeel.systems.helix.cluster import (
     read,
 )
 from evenkeel.systems.helix.records import gather, hint, lists_instances, recognises
-from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model, resources
+from evenkeel.systems.helix.resources import (
+    MODELS,
+    NOT_SERVED,
+    Model,
+    resources,
+    topology_of,
+)
 from evenkeel.systems.json_text import encode_indented
 from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.registry import Format
@@ -585,8 +591,14 @@ def look(plan: "Plan") -> list[Command]:
     configs = payload.get("configs", {})
     if configs.get("cluster"):
         found.append(_answer("configs", "CLUSTER/0.json"))
-    for kind, folder in (("instances", "PARTICIPANT"), ("resources", "RESOURCE")):
-        for i, name in enumerate(configs.get(kind, ())):
+    known = configs.get("instances", {})
+    # of those that are to join, too, if any was configured
+    instances = [*known, *(one for one in plan.cluster.nodes.names if known and one not in known)]
+    for kind, folder, names in (
+        ("instances", "PARTICIPANT", instances),
+        ("resources", "RESOURCE", configs.get("resources", ())),
+    ):
+        for i, name in enumerate(names):
             ask = _answer(f"{kind}/{_in_address(name)}/configs", f"{folder}/{i}.json")
             if kind == "instances":
                 # one that is configured no more has no config that could be asked for
@@ -630,6 +642,7 @@ def observe(documents: Sequence[Document]) -> Observed:
     names = instances_in(records)
     alive = {name: records.is_live(name) for name in names}
     found = resources(faults, records, alive)
+    domains, _ = topology_of(faults, records, names, [*alive.values()])
     faults.raise_if_any()
     rows = [(one, row) for one in found for row in one.rows.values()]
     standing = {}
@@ -638,7 +651,11 @@ def observe(documents: Sequence[Document]) -> Observed:
         # an ideal state alone does not tell what is
         copying = not row.states or not {*row.states} <= {*one.model.states}
         standing[name] = Standing(row.nodes, row.nodes[slot] if slot >= 0 else "", copying)
-    return Observed(alive, standing)
+    places = {
+        tier: {name: label for name, label in zip(names, labels, strict=True) if label}
+        for tier, labels in domains.items()
+    }
+    return Observed(alive, standing, places)
 
 
 def leader(change: Change) -> int:
