@@ -301,7 +301,10 @@ class TestWhatIsWrong:
 
     def test_rows_that_repeat_others_are_noted(self):
         rows = b"partition,node\np,a\np,b\np,a\nq,b\n"
-        (noted,) = registry.find("tables").left_out(ek.read(SMALL, rows))
+        led, noted = registry.find("tables").left_out(ek.read(SMALL, rows))
+        assert led == (
+            "no role of replicas: the first of each partition counts as its leader; add role"
+        )
         assert noted.startswith("replicas of p more than once on a node: each row counts as one")
         led = b"partition,role,node\np,leader,a\np,leader,%s\n"
         for node, message in ((b"a", "already, in a row that"), (b"b", "<bytes>:2: role leads")):

@@ -1077,6 +1077,9 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"nothing that is read in {some_of(unread, printable, NAMED)}: a column of sizes is "
             "read as size_NAME, one of loads as load_NAME, one of capacities as cap_NAME"
         )
+    titles = headings_of(cluster).replicas
+    if "node" in titles and "role" not in titles and (cluster.placement.leader >= 0).any():
+        yield "no role of replicas: the first of each partition counts as its leader; add role"
     if tiers := _without_limits(cluster):
         yield (
             f"no rule that keeps replicas of a partition apart by {' or '.join(tiers)}: without "
