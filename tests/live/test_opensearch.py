@@ -55,6 +55,7 @@ DECIDERS = {
     "spread node": "shards_limit",
     "most replicas per node": "shards_limit",
     "this partition may not come there": "disk_threshold",
+    "takes no more replicas": "disk_threshold",
     "capacity disk": "disk_threshold",
 }
 """Who refuses a node in OpenSearch, by what a reason of ours begins with."""

@@ -30,6 +30,7 @@ class TestWatermarks:
         assert (answer.code, commands) == (3, [])
         assert "watermark.low of 85%: n3 (87.0%)" in answer.text
         assert "unplaced (1)" in answer.text
+        assert "1 spread node 1, 1 takes no more replicas" in answer.text
 
     @pytest.mark.parametrize("level", ["5%", "none", "1%"])
     def test_of_five_nodes_one_may_receive(self, public, level):

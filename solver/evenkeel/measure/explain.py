@@ -17,7 +17,8 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints64, Reals
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals, read_only
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted, printable
 
 
@@ -132,6 +133,20 @@ OPEN = "open to it by itself"
 """Text for nodes that no rule forbids; all replicas together may still not fit there."""
 
 
+def _closed_to_all(cluster: Cluster) -> Flags:
+    """Return the nodes, (N,), that are forbidden to all partitions but those that they hold."""
+
+    def found() -> Flags:
+        count, held = len(cluster.nodes), cluster.placement
+        there = np.flatnonzero(held.node >= 0)
+        own = held.owner[there].astype(np.int64) * count + held.node[there]
+        shut = cluster.forbidden[:, 0].astype(np.int64) * count + cluster.forbidden[:, 1]
+        pairs = np.bincount(np.union1d(own, shut) % count, minlength=count)
+        return read_only(pairs == len(cluster.partitions))
+
+    return memoize(cluster, "closed to all", found)
+
+
 def blocked_nodes(
     cluster: Cluster,
     placement: Placement,
@@ -168,7 +183,9 @@ def blocked_nodes(
     mark(~nodes.accepts & ~stays, "accepts no replicas")
     mark(~nodes.keeps, "must be emptied")
     banned = cluster.forbidden[cluster.forbidden[:, 0] == partition, 1]
-    mark(np.isin(np.arange(len(nodes)), banned), "this partition may not come there")
+    closed = np.isin(np.arange(len(nodes)), banned)
+    mark(closed & _closed_to_all(cluster), "takes no more replicas")
+    mark(closed, "this partition may not come there")
     scope = partition_scope(cluster)
     group = int(cluster.partitions.group[partition])
     of_group = cluster.partitions.group[placement.owner] == group
