@@ -45,7 +45,10 @@ def test_requests_that_differ_break_nothing(public):
     assert case.run("check", "nodes.json", "pods.json").code == 0
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (0, {})
-    assert "pods of default/StatefulSet/db request different amounts" in answer.text
+    assert (
+        "pods of default/StatefulSet/db request different amounts: each counts as the largest, and "
+        "the node of one that requests less as so much larger"
+    ) in answer.text
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
     if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
         objects.notes.add(
             f"pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
-            "each counts as it is on its node, and as the largest on others"
+            "each counts as the largest, and the node of one that requests less as so much larger"
         )
     return found, stay
 
