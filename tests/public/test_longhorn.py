@@ -58,6 +58,11 @@ def test_an_eviction_that_has_no_place(public):
     assert answer.json["status"] == "infeasible"
     told = case.run("solve", "longhorn.json")
     assert "2 spread host 1, 1 must be emptied" in told.text  # not the zones, which are soft
+    (said,) = solved(case, "--method", "longhorn").json["warnings"]
+    assert said == (
+        "1 volume short of replicas that may stay, since no disk may take another replica, though "
+        "replicas are missing or to leave (replenishment): pvc-a"
+    )
 
 
 def nodes_of(case, volume, name="plan.json"):
@@ -214,7 +219,7 @@ def test_a_count_that_was_lowered(public):
 def test_evicted_replicas_are_no_surplus(public):
     case = public("longhorn/evicted-beside-a-rebuild")
     (said,) = solved(case, "--method", "longhorn").json["warnings"]
-    assert said.startswith("1 volume short of replicas, since a rebuild is under way")
+    assert said.startswith("1 volume short of replicas that may stay, since a rebuild is under way")
     answer = solved(case, "--level", "none")
     assert (answer.json["moves"], answer.json["broken"]) == (1, {})
 

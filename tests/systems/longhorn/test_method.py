@@ -123,7 +123,7 @@ def test_what_finds_no_place_is_told():
     assert result.status == "partial"
     assert [one.partition for one in result.unplaced] == ["v"]
     assert next_action(result.cluster, "v").why == (
-        "no disk may take another replica, though replicas are missing (replenishment)"
+        "no disk may take another replica, though replicas are missing or to leave (replenishment)"
     )
 
 

@@ -595,7 +595,7 @@ def stay_degraded(
     )
     waiting = waiting_notice(cluster, settings) if MAY_RETURN in by_reason else ""
     return tuple(
-        f"{counted(len(volumes), 'volume')} short of replicas, since {reason}: "
+        f"{counted(len(volumes), 'volume')} short of replicas that may stay, since {reason}: "
         f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
         for reason, volumes in by_reason.items()
         if reason != MAY_RETURN

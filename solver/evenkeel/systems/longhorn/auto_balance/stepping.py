@@ -38,7 +38,7 @@ REASONS: Mapping[int, str] = {
     place.HOST_BEST: "some hosts hold two or more replicas more than others (best-effort, nodes)",
     place.ZONE_BEST: "some zones hold two or more replicas more than others (best-effort, zones)",
     place.PRESSURE: "replicas stand on disks under pressure (best-effort, disk pressure)",
-    place.REPLENISH: "replicas are missing (replenishment)",
+    place.REPLENISH: "replicas are missing or to leave (replenishment)",
     leave.EVICTED: "it is under eviction",
     leave.NOT_LOCAL: "it is not where the volume is attached, and another one is (data locality)",
     leave.DOWN: "its host is down or not ready",
