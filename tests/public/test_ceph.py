@@ -495,6 +495,8 @@ def test_a_rule_for_other_numbers_of_replicas_places_nothing(public):
     assert "ceph osd crush set-all-straw-buckets-to-straw2, since Mimic" in answer.text
     assert "of pools left alone, what it holds" in answer.text
     assert "pool 7 (CRUSH rule 2) is left alone: it is for 2 to 2 replicas, not 3" in answer.text
+    swept = case.run("sweep", "osd_dump.txt", "crush.txt")
+    assert "note: nothing is judged: all 512 partitions are left alone" in swept.text
     straw2 = case.path("crush.txt").read_bytes().replace(b"alg straw\n", b"alg straw2\n")
     cluster = ek.read(case.path("osd_dump.txt"), straw2)
     assert (cluster.placement.node[cluster.placement.owner < 256] >= 0).all()

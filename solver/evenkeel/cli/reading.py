@@ -356,7 +356,7 @@ def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "C
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     """Note what the files do not say, and how to recover unavailable partitions."""
-    from evenkeel.model.intake.stranded import stranded_names
+    from evenkeel.model.intake.stranded import left_alone_message, stranded_names, unjudged
     from evenkeel.systems.registry import find, is_known
 
     if not arguments.quiet and is_known(cluster.native_format):
@@ -365,6 +365,8 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
             complain(f"note: {one}")
         if of.asks and not len(cluster.partitions):
             complain(f"note: the files hold nothing that is placed: it is in {of.asks}")
+        if unjudged(cluster):
+            complain(f"note: {left_alone_message(cluster)}")
         if count := len(stranded_names(cluster)):
             complain(f"note: nothing can repair {counted(count, 'partition')} now: {of.stranded}")
 
