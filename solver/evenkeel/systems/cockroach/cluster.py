@@ -646,7 +646,8 @@ def read(documents: Sequence[Document]) -> Cluster:
     beside = (*_about_disks(cluster), *_about_voters(cluster), *_about_leases(cluster))
     notes = (*found.notes, *wanted.why, *beside)
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
-    return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
+    free = cluster.replace(rule=np.where(wanted.alone, -1, cluster.partitions.rule))
+    return with_stranded(with_left_alone(_grouped(free), wanted.alone), _without_quorum(cluster))
 
 
 SERVING = (Role.VOTER, Role.NON_VOTER)
