@@ -25,6 +25,9 @@ TESTS = Path(__file__).parent
 # The suite spreads over the cores by itself: what it starts compiles without help.
 os.environ.setdefault("EVENKEEL_COMPILE_PROCESSES", "1")
 
+# A method that promises to worsen nothing stops the test that sees it break its promise.
+os.environ["EVENKEEL_ASSERTIONS"] = "1"
+
 # A shell that starts a job in its background, and nohup, have it ignore these signals.
 # What tests start would inherit that, and a shell among it could trap them no more.
 for ending in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):

@@ -238,8 +238,6 @@ class Result(Reported, Shown):
         The seed.
     native : object
         What only this method returns.
-    guard : int
-        How many things would have been worse than before, had the guard not put them back.
     limits : Limits
         The budgets of moves.
     goals_asked : bool
@@ -270,7 +268,6 @@ class Result(Reported, Shown):
     work: int
     seed: int
     native: Any = None
-    guard: int = 0
     limits: Limits = NO_LIMITS
     goals_asked: bool = True
 
@@ -454,7 +451,6 @@ class Result(Reported, Shown):
             },
             "hard_violations": self.audit.hard,
             "unplaced": len(self.unplaced_replicas),
-            "guard": self.guard,
             "level": {name: float(ratio) for name, _, ratio in per_dimension},
             "most_leaders": int(self.levelness.leaders.max(initial=0)),
             "seconds": self.seconds,

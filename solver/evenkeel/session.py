@@ -364,7 +364,7 @@ def answered(chosen: Method, request: Request, loss: Loss, clock: Stopwatch) -> 
     moves, watch = len(went), request.watch
     if watch.look(Progress(STAGE, moves, watch.seconds, moves, 0.0)) == "interrupted":
         judgement = judgement._replace(stop_reason="interrupted")
-    log_solved(chosen, judgement, clock, moves=moves, leader_changes=0, work=moves, guard=0)
+    log_solved(chosen, judgement, clock, moves=moves, leader_changes=0, work=moves)
     made = object.__new__(ResultOfLoss)
     made.__dict__.update(
         **judgement._asdict(),

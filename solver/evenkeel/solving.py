@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.disks import disk_report
 from evenkeel.measure.levelness import levelness
@@ -143,7 +142,7 @@ def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: b
     cluster, placement = request.cluster, run.placement
     clock.add(run.timings)
     found = Found(
-        audit(cluster, placement) if run.audit is None else run.audit,
+        run.audit,
         levelness(cluster, placement),
         compare(cluster, cluster.placement, placement),
         request.bounds,
@@ -157,7 +156,7 @@ def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: b
         )
     log_solved(
         chosen, judgement, clock, moves=found.comparison.moves,
-        leader_changes=found.comparison.leader_changes, work=outcome.work, guard=run.guard,
+        leader_changes=found.comparison.leader_changes, work=outcome.work,
     )  # fmt: skip
     return Result(
         cluster=cluster,
@@ -174,14 +173,13 @@ def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: b
         work=outcome.work,
         seed=request.seed,
         native=outcome.native,
-        guard=run.guard,
         limits=request.limits,
         goals_asked="level" in chosen.goals or goals_given,
     )
 
 
 def log_solved(chosen: Method, judgement: Verdict, clock: "Stopwatch", **counts: int) -> None:
-    """Log the verdict on an answer: its moves, leader changes, work and reverted regressions."""
+    """Log the verdict on an answer: its moves, leader changes and work."""
     log_event(
         logger, "solved", method=chosen.name, status=judgement.status,
         stop_reason=judgement.stop_reason, **counts, seconds=clock.seconds,

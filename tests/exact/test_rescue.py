@@ -100,4 +100,4 @@ def test_a_live_replica_is_not_evacuated_where_its_partition_would_lose_its_quor
 def test_no_dead_node_takes_a_lead_over() -> None:
     """Where nobody may lead, a slot that led on one dead node and stands on another does not."""
     tried = try_one(draw("states", 21000050))
-    assert (tried.strikes, tried.findings) == (0, [])
+    assert tried.findings == []

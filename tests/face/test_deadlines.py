@@ -12,8 +12,6 @@ import pytest
 
 import evenkeel as ek
 from bench.deadlines import CASES, Case
-from evenkeel.measure.audit import audit
-from evenkeel.measure.regressions import regressions
 from evenkeel.methods.registry import METHODS
 from evenkeel.methods.run import MethodRun, run_method
 from evenkeel.methods.shared.stopping import Progress, Watch
@@ -73,19 +71,12 @@ def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -
         reached_its_end = clock.read <= after
         assert clock.read - after <= SETTLING, after
         if never_worse:
-            assert run.guard == 0, after
-            assert not worse_than_before(run), after
+            run.require_no_worse()
         if after == 1:
             # or all was done before the clock was read again
             done = ("time", "optimum", "exhausted")
             assert run.outcome.stop_reason in done, run.outcome.message
         after = after + 1 + after // 3
-
-
-def worse_than_before(run: MethodRun) -> bool:
-    """Whether anything is worse than it came."""
-    cluster = run.request.cluster
-    return bool(regressions(cluster, run.placement, audit(cluster, run.placement)))
 
 
 @contextmanager
@@ -137,8 +128,7 @@ def test_stopped_between_thin_slices_nothing_is_worse() -> None:
     with thin_slices():
         for after in range(1, 120, 7):
             run, _ = solved(case, after)
-            assert run.guard == 0, after
-            assert not worse_than_before(run), after
+            run.require_no_worse()
 
 
 def test_a_caller_that_stops_between_thin_slices_gets_what_was_levelled_until_then() -> None:

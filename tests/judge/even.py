@@ -397,7 +397,11 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
         and (world.may_receive[n] or n in row)
     }  # fmt: skip
     led = world.has_leaders and not any(world.may_lead[n] for n in held)
-    places = _within_spread(world, world.bounds[rule], held)
+    bounds, wanted = world.bounds[rule], world.wanted[p]
+    places = min(
+        _within_spread(world, bounds, held),
+        _within_skew(world, bounds, world.rules_of(p), held, wanted),
+    )
     return max(
         world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0, _asked(world, p, outside)
     )
@@ -442,7 +446,10 @@ def _group_places(world: World, g: int, outside: list[int]) -> float:
         n: inf if world.may_receive[n] else sum(row.count(n) for row in rows)
         for n in outside if world.open[rule][n]
     }  # fmt: skip
-    return _within_spread(world, world.group_bounds[rule], held)
+    bounds, wanted = world.group_bounds[rule], sum(world.wanted[p] for p in world.members[g])
+    return min(
+        _within_spread(world, bounds, held), _within_skew(world, bounds, (rule,), held, wanted)
+    )
 
 
 def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) -> float:
@@ -456,6 +463,28 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
             inside[world.domain[tier][n]] = inside.get(world.domain[tier][n], 0.0) + most
         if min(inside, default=0) >= 0:
             places = min(places, sum(min(amount, there) for there in inside.values()))
+    return places
+
+
+def _within_skew(
+    world: World, bounds: list[Bound], rules: tuple[int, ...], held: dict[int, float], wanted: int
+) -> float:
+    """Count what nodes hold at most where each domain has about as many as any other."""
+    places = float(wanted)
+    for one in bounds:
+        eligible = world.eligible(rules, one.tier) if one.kind == "skew" and one.hard else []
+        if not eligible:
+            continue
+        inside = dict.fromkeys(eligible, 0.0)
+        for n, most in held.items():
+            inside[world.domain[one.tier][n]] = inside.get(world.domain[one.tier][n], 0.0) + most
+        places = min(places, max(
+            sum(min(inside[e], least) for e in eligible)
+            + min(wanted - least * len(eligible),
+                  sum(inf if e < 0 else min(one.amount, max(most - least, 0.0)) if e in eligible
+                      else min(least + one.amount, most) for e, most in inside.items()))
+            for least in range(wanted // len(eligible) + 1)
+        ))  # fmt: skip
     return places
 
 

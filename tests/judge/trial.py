@@ -41,8 +41,6 @@ class Tried:
     after: Standing | None = None
     said: str = ""
     beside: Beside | None = None
-    strikes: int = 0
-    """How often the guard found something worse than before."""
     solving: float = 0.0
     judging: float = 0.0
 
@@ -83,7 +81,6 @@ def try_one(
     began = time.process_time()
     world = World(case)
     tried.after = standing_of(result.placement)
-    tried.strikes = result.guard
     tried.said = str(result)
     tried.findings += judged(world, result, claims_only=method in BIT_EXACT)
     if "keeps" in case.cluster and method in MENDING:

@@ -238,5 +238,5 @@ def test_a_lost_replica_goes_back_where_its_group_is_broken_either_way_but_more_
         group=[0] * 6, rules=[ek.Rule(skew={"zone": 1})], group_rule=[0],
     )  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=None))
-    assert result.guard == 0
+    assert not result.regressions
     assert result.placement.node.tolist() == [0, 1, 1, 1, 2, 2]

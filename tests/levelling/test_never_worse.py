@@ -104,11 +104,11 @@ def test_what_is_drained_leaves_dead_ones_their_place() -> None:
 
 
 @pytest.mark.parametrize("seed", [9, 10, 18, 43, 50, 93, 98, 104, 183, 192, 193])
-def test_the_guard_has_nothing_to_do(seed: int) -> None:
-    """Over-full nodes and domains, leaders among them: each was once a case for the guard."""
+def test_a_search_cut_short_worsens_nothing(seed: int) -> None:
+    """Over-full nodes and domains, leaders among them: each was made worse once."""
     cluster = random_cluster(seed)
     result = ek.solve(cluster, goals=ek.Goals(level=0.1), seed=seed, work_limit=3_000)
-    assert result.metrics["guard"] == 0
+    assert not result.regressions
 
 
 def test_a_leader_new_at_home_takes_room_of_its_own() -> None:
@@ -134,7 +134,7 @@ def test_of_replicas_too_many_those_that_serve_nobody_go_first() -> None:
         role=[[0, 0, 1]], alive=[True, True, False], keeps=[True] * 3,
     )  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=None))
-    assert result.metrics["guard"] == 0
+    assert not result.regressions
     assert result.placement.node.tolist() == [0, 1, -1]
 
 
@@ -150,7 +150,7 @@ def test_what_waits_on_a_draining_node_stays_while_another_replica_is_down():
         keeps=[False, True, True, True, False],
     )
     result = ek.solve(cluster, goals=ek.Goals(level=None))
-    assert result.metrics["guard"] == 0
+    assert not result.regressions
     assert {0, 1, 2, 4} <= set(result.placement.nodes[0].tolist())
 
 
@@ -203,7 +203,6 @@ def test_surplus_that_holds_up_a_rule_stays_and_leaders_step_down_where_there_is
 ) -> None:
     tried = try_one(draw(family, seed))
     assert tried.findings == []
-    assert tried.strikes == 0
 
 
 def test_a_search_that_began_without_a_live_replica_does_not_put_it_back() -> None:

@@ -1,4 +1,4 @@
-"""Validate a request, run its method, and restore partitions left worse than before.
+"""Validate a request and run its method.
 
 Every caller of a method (``solve``, sweeps, pipelines, simulations) enters here, so all of them get
 the same checks.
@@ -19,10 +19,11 @@ What a method is asked differs from what a caller asked, by these steps, in this
 """
 
 import operator
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from evenkeel.measure.disks import price_of_moves
 from evenkeel.measure.group_goals import FREE, group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.loads import has_leaders
-from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.regressions import regressions
 from evenkeel.measure.units import powers, scaled
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
@@ -66,55 +67,8 @@ from evenkeel.model.topology import NODE_TIER
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
 
-ROUNDS = 3
-"""How often partitions are put back before everything is."""
-
-
-class Guarded(NamedTuple):
-    """What the guard lets pass: a placement, its audit, and how often it had to strike."""
-
-    placement: Placement
-    audit: Audit
-    strikes: int
-    reason: str
-
-
-def guarded(
-    cluster: Cluster, placement: Placement, enough: NDArray[np.int32] | None = None
-) -> Guarded:
-    """Put back the partitions that became worse than before; all of them, if need be.
-
-    None is worse for having ``enough (P,)`` live replicas, where it wants more.
-    """
-    audited = audit(cluster, placement)
-    found = regressions(cluster, placement, audited, enough=enough)
-    if not found:
-        return Guarded(placement, audited, 0, "")
-    strikes = found.count
-    notes = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items())
-    restored = np.zeros(len(placement), bool)
-    for _ in range(ROUNDS):
-        again = found.partitions & ~restored
-        if not again.any():
-            break
-        restored |= again
-        placement = _put_back(cluster.placement, placement, again)
-        audited = audit(cluster, placement)
-        found = regressions(cluster, placement, audited, enough=enough)
-        if not found:
-            reason = f"{int(restored.sum()):,} partitions are unchanged; otherwise worse: {notes}."
-            return Guarded(placement, audited, strikes, reason)
-    reason = f"Placement unchanged; the answer found would be worse: {notes}."
-    return Guarded(cluster.placement, baselines_of(cluster)[0], strikes, reason)
-
-
-def _put_back(before: Placement, after: Placement, which: NDArray[np.bool_]) -> Placement:
-    """Return a placement with some partitions as they were before."""
-    rows = which[after.owner]
-    return after.replaced(
-        np.where(rows, before.node, after.node), np.where(which, before.leader, after.leader)
-    )
-
+ASSERTIONS = "EVENKEEL_ASSERTIONS"
+"""Environment variable by which the tests have every answer compared with what came in."""
 
 COMPILING = 1.0
 """Seconds from which on kernels were compiled, not merely loaded."""
@@ -143,14 +97,23 @@ ASKED_APART = (
 
 @dataclass(frozen=True, eq=False)
 class MethodRun:
-    """What came of a method."""
+    """The answer of a method."""
 
     request: Request  # what it was asked, with the bounds that it used
-    outcome: Outcome  # what it answered, after the guard
+    outcome: Outcome  # what it answered
     placement: Placement  # the same, in the slots of the cluster's placement
-    audit: Audit | None  # of that placement, where the guard has made one
-    guard: int  # how often the guard found something worse than before
-    timings: Mapping[str, float]  # seconds of the method, of its stages and of the guard
+    timings: Mapping[str, float]  # seconds of the method and of its stages
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The audit of the placement."""
+        return audit(self.request.cluster, self.placement)
+
+    def require_no_worse(self) -> None:
+        """Raise `AssertionError` where a hard rule is broken that held before."""
+        enough = self.outcome.enough
+        found = regressions(self.request.cluster, self.placement, self.audit, enough=enough)
+        assert not found, f"worse than before: {found.counts}"
 
 
 def run_method(
@@ -229,12 +192,12 @@ def run_checked(chosen: Method, request: Request) -> MethodRun:
     found, placement = placed_on_disks(cluster, tolerance, most, run, lambda one: one.placement)
     if found.request.cluster is not cluster:  # what is proven of it holds of less room
         outcome = replace(_unproven(found.outcome), fewest=0)
-        found = replace(found, request=request, outcome=outcome, audit=None)
+        found = replace(found, request=request, outcome=outcome)
     if "move_cost" in chosen.goals and isinstance(request.goals, Goals):
         other = with_disks_in_view(with_group_limits(request), request.goals, placement)
         if other is not placement:
             outcome = replace(found.outcome, node=other.node, leader=other.leader)
-            return replace(found, outcome=outcome, placement=other, audit=None)
+            return replace(found, outcome=outcome, placement=other)
     return replace(found, placement=placement)
 
 
@@ -280,7 +243,7 @@ def _not_worth(goals: Goals, repaired: Placement, found: MethodRun) -> str:
 def _held_back(repaired: MethodRun, request: Request, reason: str) -> MethodRun:
     """Return a run that has repaired and moved nothing for its goals, with the reason."""
     text = f"Nothing moves for the goals: {reason}."
-    outcome, whole = repaired.outcome, repaired.audit is None or repaired.audit.ok
+    outcome, whole = repaired.outcome, repaired.audit.ok
     if whole:
         text_all = f"{outcome.message} {text}".lstrip()
         outcome = replace(outcome, message=text_all, stop_reason="worth")
@@ -310,12 +273,12 @@ def _run_holding_dear(chosen: Method, request: Request) -> MethodRun:
         for run in (held_back, then):
             if (score := judged(run)) < best:
                 outcome = _unproven(replace(run.outcome, fewest=0))  # of what is held only
-                best, found = score, replace(run, request=request, audit=None, outcome=outcome)
+                best, found = score, replace(run, request=request, outcome=outcome)
     return found
 
 
 def _run_once(chosen: Method, request: Request) -> MethodRun:
-    """Run the strategy, stop the clock, and let the guard look at what came of it."""
+    """Run the strategy, and stop the clock."""
     began = time.perf_counter()
     watch = request.watch
     with report_preparing(watch.exclude), compiled_ahead(chosen.warmup):
@@ -326,7 +289,7 @@ def _run_once(chosen: Method, request: Request) -> MethodRun:
             outcome = _outcome_of(chosen, strategy, request)
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
-    return run_guarded(chosen, request, outcome, timings)
+    return answered(chosen, request, outcome, timings)
 
 
 def _outcome_of(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
@@ -350,28 +313,22 @@ def _unproven(outcome: Outcome) -> Outcome:
     return replace(outcome, message="", stop_reason="exhausted" if stop == "optimum" else stop)
 
 
-def run_guarded(
-    chosen: Method, request: Request, outcome: Outcome, timings: dict[str, float]
+def answered(
+    chosen: Method, request: Request, outcome: Outcome, timings: Mapping[str, float]
 ) -> MethodRun:
-    """Check the answer of a method for regressions, and warn of work that found no time."""
-    began = time.perf_counter()
+    """Return the run of an answer, with warnings of what had no effect or found no time."""
     cluster = request.cluster
-    placement = _placement_of(cluster, outcome)
-    if text := unavailable_message(cluster):
-        outcome = _with_warnings(outcome, [f"{text}."])
-    outcome = _with_warnings(outcome, [f"{one}." for one in pinned_messages(cluster)])
+    warnings = [
+        f"{one}." for one in (unavailable_message(cluster), *pinned_messages(cluster)) if one
+    ]
     asks = getattr(request.goals, "leaders", None) is not None or leads_in_groups(request.goals)
     if asks and not has_leaders(cluster):
-        outcome = _with_warnings(outcome, [NO_LEADERS])
-    if not chosen.never_worse:
-        outcome = _with_warnings(outcome, _about_time(request))
-        return MethodRun(request, outcome, placement, None, 0, timings)
-    looked = guarded(cluster, placement, outcome.enough)
-    timings["guard"] = time.perf_counter() - began
-    if looked.strikes:
-        outcome = _corrected(outcome, looked)
-    outcome = _with_warnings(outcome, _about_time(request))
-    return MethodRun(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+        warnings.append(NO_LEADERS)
+    outcome = _with_warnings(outcome, [*warnings, *_about_time(request)])
+    run = MethodRun(request, outcome, _placement_of(cluster, outcome), timings)
+    if chosen.never_worse and os.environ.get(ASSERTIONS):
+        run.require_no_worse()
+    return run
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
@@ -430,19 +387,6 @@ def _not_begun(request: Request) -> Outcome:
 def _with_warnings(outcome: Outcome, more: Sequence[str]) -> Outcome:
     """Return the outcome with more warnings."""
     return replace(outcome, warnings=(*outcome.warnings, *more)) if more else outcome
-
-
-def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
-    """Return the outcome that the guard has left; nothing is proven of it any more."""
-    return replace(
-        outcome,
-        node=looked.placement.node,
-        leader=looked.placement.leader,
-        stop_reason="exhausted" if outcome.stop_reason in ("optimum", "tolerance")
-        else outcome.stop_reason,
-        message=looked.reason,
-        warnings=(*outcome.warnings, looked.reason),
-    )  # fmt: skip
 
 
 def _about_time(request: Request) -> list[str]:

@@ -23,7 +23,7 @@ from evenkeel.measure.rows import rows_alone
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import find
-from evenkeel.methods.run import MethodRun, checked, run_checked, run_guarded, run_method
+from evenkeel.methods.run import MethodRun, answered, checked, run_checked, run_method
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, over_the_whole
@@ -404,16 +404,16 @@ def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> Me
     request = checked(
         method, cluster, goals=plan.goals, start=start, proven=proven, seed=plan.seed
     )  # fmt: skip
-    run = run_guarded(method, request, outcome, {})
+    run = answered(method, request, outcome, {})
     if outcome.stop_reason == "interrupted" or _is_done(run):
         return run
     again = run_checked(method, request)
-    if again.audit is not None and not again.audit.ok:
+    if not again.audit.ok:
         # from where the parts have put things it may end worse than from where they came
         alone = run_checked(
             method, checked(method, cluster, goals=plan.goals, proven=proven, seed=plan.seed)
         )
-        if alone.audit is not None and again.audit.worse_than(alone.audit):
+        if again.audit.worse_than(alone.audit):
             again = alone
     work = outcome.work + again.outcome.work
     warnings = (*outcome.warnings, *again.outcome.warnings)
@@ -423,8 +423,7 @@ def _joined(plan: Split, found: Sequence[Piece | Bounds | Failure | None]) -> Me
 def _is_done(run: MethodRun) -> bool:
     """Whether the parts have left nothing to do."""
     level = levelness(run.request.cluster, run.placement)
-    is_ok = run.guard == 0 and run.audit is not None and run.audit.ok
-    return is_ok and goals_met(level, run.request.bounds)
+    return run.audit.ok and goals_met(level, run.request.bounds)
 
 
 def _outcome(plan: Split, pieces: Sequence[Piece | Bounds | Failure | None]) -> Outcome:

@@ -145,4 +145,4 @@ def count_changed(cluster: ek.Cluster, state: State) -> int:
 def test_a_follower_does_not_leave_the_only_other_zone_of_its_partition() -> None:
     """It was judged as if it stood nowhere, and then no zone is left by its going."""
     tried = try_one(draw("zones", 18, times=(4, 10)))
-    assert (tried.strikes, tried.findings) == (0, [])
+    assert tried.findings == []
