@@ -64,7 +64,7 @@ def solved(case: Case, after: int, **more: Any) -> tuple[MethodRun, Strikes]:
 @pytest.mark.parametrize("name", mostly_long(BY_NAME, BRIEF))
 def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -> None:
     case = BY_NAME[name]
-    never_worse = METHODS[case.method].never_worse
+    never_worse = METHODS[case.method].never_worse or case.method == "cockroach"
     after, reached_its_end = 1, False
     while not reached_its_end and after < (FEW if case.name == "a cost" else MANY):
         run, clock = solved(case, after)

@@ -400,7 +400,7 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
     bounds, wanted = world.bounds[rule], world.wanted[p]
     places = min(
         _within_spread(world, bounds, held),
-        _within_skew(world, bounds, world.rules_of(p), held, wanted),
+        _within_domains(world, bounds, world.rules_of(p), held, wanted),
     )
     return max(
         world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0, _asked(world, p, outside)
@@ -448,7 +448,7 @@ def _group_places(world: World, g: int, outside: list[int]) -> float:
     }  # fmt: skip
     bounds, wanted = world.group_bounds[rule], sum(world.wanted[p] for p in world.members[g])
     return min(
-        _within_spread(world, bounds, held), _within_skew(world, bounds, (rule,), held, wanted)
+        _within_spread(world, bounds, held), _within_domains(world, bounds, (rule,), held, wanted)
     )
 
 
@@ -466,18 +466,22 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
     return places
 
 
-def _within_skew(
+def _within_domains(
     world: World, bounds: list[Bound], rules: tuple[int, ...], held: dict[int, float], wanted: int
 ) -> float:
-    """Count what nodes hold at most where each domain has about as many as any other."""
+    """Count what nodes hold at most where all domains have about as many, or several have some."""
     places = float(wanted)
     for one in bounds:
+        domain = world.domain[one.tier]
+        if one.kind == "min_domains" and one.hard:
+            there = len({domain[n] for n, most in held.items() if most} - {-1})
+            places = min(places, wanted - max(min(one.amount, wanted) - there, 0))
         eligible = world.eligible(rules, one.tier) if one.kind == "skew" and one.hard else []
         if not eligible:
             continue
         inside = dict.fromkeys(eligible, 0.0)
         for n, most in held.items():
-            inside[world.domain[one.tier][n]] = inside.get(world.domain[one.tier][n], 0.0) + most
+            inside[domain[n]] = inside.get(domain[n], 0.0) + most
         places = min(places, max(
             sum(min(inside[e], least) for e in eligible)
             + min(wanted - least * len(eligible),

@@ -422,3 +422,13 @@ def test_roles_that_were_exchanged_are_read_into_their_slots():
     read = by_role(World(case), traded)
     assert read.rows == [[0, 3, 1]]
     assert not kinds(one for one in worse(World(case), read))
+
+
+@pytest.mark.parametrize("rule", [{"skew": {"zone": 1}}, {"min_domains": {"zone": 2}}])
+def test_what_a_rule_of_domains_forces_into_a_zone_is_allowed(rule):
+    """One replica of each partition has to be on n1, which is alone in its zone."""
+    case = Case("by hand", 0, {
+        "capacity": [[9.0]] * 3, "load": [[1.0]] * 4, "placement": [[0, 1], [1, 2]] * 2,
+        "domains": {"zone": [*"aba"]}, "rules": [rule], "rule": [0] * 4,
+    }, {"level": 0.05})  # fmt: skip
+    assert try_one(case).findings == []

@@ -189,3 +189,34 @@ def test_what_is_proven_of_changes_is_proven_from_where_the_search_began():
     result = ek.solve(cluster, "leaders", start=start)
     assert result.comparison.leader_changes == 2
     assert "change fewer than 0 of where the search began." in result.message
+
+
+def test_goals_of_groups_fill_no_node_beyond_its_capacity() -> None:
+    """Leading weighs, and n1 has no room to lead what its group asks of it."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[30.0], [12.0]], load=[[1.0]] * 8, leader_load=[[3.0]] * 8,
+        placement=[[0, 1]] * 8, leader=[0] * 8, group=[0] * 8,
+    )  # fmt: skip
+    result = ek.solve(cluster, "leaders", goals=ek.Goals(level=None, group_leaders=0.0))
+    assert result.audit.hard == 0
+    assert np.bincount(result.placement.leader_node).tolist() == [6, 2]
+    assert result.stop_reason == "exhausted"
+    assert "no room for the leaders that are nearest to the goals of groups" in result.message
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_goals_of_groups_break_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    load = rng.uniform(1.0, 3.0, (24, 1))
+    rows = [rng.permutation(5)[:3] for _ in range(24)]
+    leader = rng.integers(0, 3, 24)
+    held = np.zeros(5)
+    for row, slot, (one,) in zip(rows, leader, load, strict=True):
+        held[row] += one
+        held[row[slot]] += one
+    cluster = ek.Cluster.from_arrays(
+        capacity=held[:, None] * rng.uniform(0.95, 1.1, (5, 1)), load=load, leader_load=2.0 * load,
+        placement=rows, leader=leader, group=rng.integers(0, 3, 24),
+    )  # fmt: skip
+    result = ek.solve(cluster, "leaders", goals=ek.Goals(level=None, group_leaders=0.1))
+    assert not result.regressions

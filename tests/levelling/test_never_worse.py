@@ -218,3 +218,9 @@ def test_a_search_that_began_without_a_live_replica_does_not_put_it_back() -> No
     )  # fmt: skip
     ended = searched(request)
     assert np.bincount(ended.node[ended.node >= 0]).max() == 1
+
+
+def test_a_replica_dropped_in_favour_of_one_that_still_waits_comes_back() -> None:
+    """The search is cut short before the voter on the lost node has another."""
+    tried = try_one(draw("anything", 7800014), work=3_000)
+    assert not [one for one in tried.findings if "live replica" in one.kind or "raised" in one.kind]

@@ -18,7 +18,7 @@ from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals
+from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 from evenkeel.model.runtime.memoize import memoize
 
 BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
@@ -52,12 +52,10 @@ def regressions(
     after: Placement,
     audited: Audit,
     baselines: Callable[[], list[Audit]] | None = None,
-    enough: Ints32 | None = None,
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
-    ``baselines`` returns audits to compare with, by default those of `baselines_of`. A partition
-    with ``enough (P,)`` live replicas is not worse for having had more.
+    ``baselines`` returns audits to compare with, by default those of `baselines_of`.
     """
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
@@ -69,7 +67,7 @@ def regressions(
     if not changed.any():
         return found
     for kind, worse in (
-        ("live replicas", _lost(cluster, after, enough)),
+        ("live replicas", _lost(cluster, after)),
         ("leader", _worse_led(cluster, after)),
     ):
         if worse.any():
@@ -210,11 +208,9 @@ def spread_excess_before(cluster: Cluster) -> Ints64:
     return memoize(cluster, "spread excess before", counted)
 
 
-def _lost(cluster: Cluster, after: Placement, enough: Ints32 | None) -> Flags:
-    """Return which partitions have fewer live replicas than they had, or than are enough."""
+def _lost(cluster: Cluster, after: Placement) -> Flags:
+    """Return which partitions have fewer live replicas than they had, and than are wanted."""
     serves, wanted = cluster.nodes.serves, cluster.partitions.replicas
-    if enough is not None:
-        wanted = np.minimum(wanted, enough)
     was = PlacementCounts.of(cluster, cluster.placement).per_partition(serves)
     now = PlacementCounts.of(cluster, after).per_partition(serves)
     return np.asarray(now < np.minimum(was, wanted))

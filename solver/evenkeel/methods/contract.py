@@ -96,8 +96,6 @@ class Outcome:
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds per stage
     # what only this method returns: an ordered decision log, pairs for another system
     native: Any = None
-    # (P,) live replicas of each partition that its system is content with where it wants more
-    enough: NDArray[np.int32] | None = None
     fewest: int = 0  # moves that the method has proven the goals to take at least
 
 

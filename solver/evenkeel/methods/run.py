@@ -111,8 +111,7 @@ class MethodRun:
 
     def require_no_worse(self) -> None:
         """Raise `AssertionError` where a hard rule is broken that held before."""
-        enough = self.outcome.enough
-        found = regressions(self.request.cluster, self.placement, self.audit, enough=enough)
+        found = regressions(self.request.cluster, self.placement, self.audit)
         assert not found, f"worse than before: {found.counts}"
 
 

@@ -26,7 +26,13 @@ from evenkeel.methods.leaders.flow import (
     led_over,
     stays,
 )
-from evenkeel.methods.leaders.room import initial_leaders, left_as_they_came, overflows, room_of
+from evenkeel.methods.leaders.room import (
+    handed_on,
+    initial_leaders,
+    left_as_they_came,
+    overflows,
+    room_of,
+)
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.options import Leaders
 from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
@@ -35,7 +41,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import leads_in_groups
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
-from evenkeel_kernels.leaders.fewest_changes import LeadFlow, excess
+from evenkeel_kernels.leaders.fewest_changes import excess
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def _fewest(request: Request) -> Outcome:
     try:
         nearest = None if asked is None else flow_within(arcs, places, clock)
         if nearest is not None and excess(nearest):
-            return _nearest(request, arcs, nearest)
+            return _near(request, arcs, nearest.taken)
         high, chosen = least_within(
             arcs, lambda at: places.limited(_most(share, float(ratios[at]))), len(ratios), clock
         )
@@ -97,6 +103,8 @@ def _fewest(request: Request) -> Outcome:
     stop: StopReason = "optimum"
     room = room_of(cluster, start, arcs)
     if chosen is not None and overflows(arcs, room, chosen):
+        if asked is not None:
+            return _near(request, arcs, chosen)
         begin = initial_leaders(cluster, start, arcs, room)
         search = Search(
             _numbers(share, begin.arcs),
@@ -129,16 +137,26 @@ def _fewest(request: Request) -> Outcome:
     )
 
 
-def _nearest(request: Request, arcs: Arcs, flow: LeadFlow) -> Outcome:
-    """Lead as near to what goals ask of groups as replicas allow where they are."""
-    leader = led_over(request.start, arcs, flow.taken, request.start.leader)
-    handed = Handed.of(request, leader)
+def _near(request: Request, arcs: Arcs, wanted: NDArray[np.int64]) -> Outcome:
+    """Lead over the arcs that are nearest to the goals of groups, ``wanted (P,)``, as they fit."""
+    cluster, start = request.cluster, request.start
+    room, taken, left = room_of(cluster, start, arcs), wanted, 0
+    stop: StopReason = "optimum"
+    text = "Proven: where replicas stay, no other leaders are nearer to the goals of groups;"
+    if overflows(arcs, room, wanted):
+        begin = initial_leaders(cluster, start, arcs, room)
+        wanted = np.flatnonzero(np.isin(begin.arcs.replica, arcs.replica[wanted]))
+        arcs, taken, left = begin.arcs, handed_on(begin, wanted), begin.left
+        stop = "exhausted"
+        text = "Nodes have no room for the leaders that are nearest to the goals of groups;"
+    leader = led_over(start, arcs, taken, start.leader)
+    note = Handed.of(request, leader).takeover_note()
     return Outcome(
-        node=request.start.node,
+        node=start.node,
         leader=leader,
-        stop_reason="optimum",
-        message="Proven: where replicas stay, no other leaders are nearer to the goals of groups; "
-        f"balance moves some.{handed.takeover_note()}",
+        stop_reason=stop,
+        message=f"{text} balance moves some replicas.{note}",
+        warnings=left_as_they_came(left),
         work=len(arcs.replica),
     )
 

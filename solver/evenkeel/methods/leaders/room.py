@@ -110,6 +110,29 @@ def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRo
     )
 
 
+def handed_on(start: LeaderStart, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the arcs of a start, (P,), with those ``wanted (P,)`` in their place as these fit."""
+    room, taken, count = start.room, start.taken.copy(), -1
+    node = start.arcs.node
+    room.load[:] = room.base + _sums(
+        room.row, node[taken], room.weight, slice(None), len(room.base)
+    )
+    while count != (count := int((taken != wanted).sum())):
+        for p in np.flatnonzero(taken != wanted).tolist():
+            beat()
+            here, there = (_rows_of(room, int(node[a])) for a in (taken[p], wanted[p]))
+            rows = np.union1d(here, there)
+            before = room.load[rows]
+            room.load[here] -= room.weight[p]
+            room.load[there] += room.weight[p]
+            after = room.load[rows]
+            if ((after > room.most[rows]) & (after > before)).any():
+                room.load[rows] = before
+            else:
+                taken[p] = wanted[p]
+    return taken
+
+
 def left_as_they_came(left: int) -> tuple[str, ...]:
     """Warn of partitions whose leader stays since no better one has room."""
     if left == 0:

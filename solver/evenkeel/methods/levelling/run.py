@@ -81,7 +81,12 @@ from evenkeel.methods.levelling.rule_repair import (
 from evenkeel.methods.levelling.run_state import SearchRun, placed_state
 from evenkeel.methods.shared.answers import soft_rules_yield
 from evenkeel.methods.shared.compile import compile_problem
-from evenkeel.methods.shared.replica_counts import kept, leading_slots, waits_in_place_of_another
+from evenkeel.methods.shared.replica_counts import (
+    dropped_in_vain,
+    kept,
+    leading_slots,
+    waits_in_place_of_another,
+)
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import LIMITS_REACHED
 from evenkeel.model.cluster import Cluster
@@ -288,6 +293,8 @@ def _node(run: SearchRun) -> NDArray[np.int32]:
     _put_back(run, waiting[~lives])
     if run.dropped.any():
         _put_back(run, waits_in_place_of_another(run.request.cluster, run.state.node, run.dropped))
+    if run.dropped.any() and run.stop is not None:  # those for which they were dropped wait still
+        _put_back(run, dropped_in_vain(run.request.cluster, run.state.node, run.dropped))
     return run.state.node.copy()
 
 

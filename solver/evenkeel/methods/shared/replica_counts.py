@@ -88,6 +88,19 @@ def waits_in_place_of_another(
     return found[_rank_in_run(owner) < short[owner]]
 
 
+def dropped_in_vain(
+    cluster: Cluster, node: NDArray[np.int32], dropped: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """List the live ones ``dropped (K,)`` of partitions with fewer live ones than before."""
+    placement, serves = cluster.placement, cluster.nodes.serves
+    lived, lives = at_node(serves, placement.node), at_node(serves, node)
+    lost = np.bincount(placement.owner[lived], minlength=len(cluster.partitions))
+    lost -= np.bincount(placement.owner[lives], minlength=len(lost))
+    found = np.flatnonzero(dropped & (node < 0) & lived)
+    owner = placement.owner[found]
+    return found[_rank_in_run(owner) < np.minimum(lost, missing_places(cluster, node))[owner]]
+
+
 def wants_its_rows(cluster: Cluster) -> bool:
     """Return whether every partition wants as many replicas as it has slots, all of them voters."""
     placement, parts = cluster.placement, cluster.partitions

@@ -8,7 +8,6 @@ METHODS = (
         "evenkeel.systems.cockroach.allocator.method:cockroach",
         "CockroachDB's replicate queue and store rebalancer, run until convergence",
         "evenkeel.systems.cockroach.allocator.settings:Cockroach",
-        never_worse=True,
         begins=4e-7,
         decider="evenkeel.systems.cockroach.allocator.range_decider:RangeDecider",
         refresh="evenkeel.systems.cockroach.allocator.method:refresh_payload",

@@ -206,7 +206,6 @@ def cockroach(request: Request) -> Outcome:
         work=run.work,
         warnings=_warnings(request.cluster, len(stuck), lost, enough, fleet.hosts),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),
-        enough=enough.replicas,
     )
 
 
