@@ -477,3 +477,8 @@ def test_cloned_disks_keep_what_they_hold_and_get_nothing(public):
     torn = ("longhorn.json", "--drain", "host=1tcpe-s-k8sw05", "--level", "none", "-o", "move")
     answer = case.run("plan", *torn)
     assert answer.code == 2 and "pvc-a3: has two replicas on a disk" in answer.text
+
+
+def test_instance_managers_are_no_replicas(public):
+    answer = public("longhorn/everything-of-the-namespace").run("solve", "all.txt")
+    assert answer.code == 3 and "2 nodes, 2 alive · 1 partition · 3 replicas" in answer.text

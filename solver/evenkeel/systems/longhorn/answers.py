@@ -31,8 +31,8 @@ TABLE = re.compile(
 )
 """What is in the beginning of an answer, and of a table, also of columns that were chosen."""
 
-REPLICA = re.compile(r".+-r-[0-9a-f]{8}")
-"""The name of a replica."""
+REPLICA = re.compile(r"(?!instance-manager-).+-r-[0-9a-f]{8}")
+"""The name of a replica; instance managers of old releases have such names, too."""
 
 BUILT, STOPPED = "1971-01-01T00:00:00Z", "1970-01-01T00:00:00Z"
 """When replicas were built, and have stopped, of which no time is known: long ago."""
