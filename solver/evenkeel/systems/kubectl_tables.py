@@ -9,7 +9,8 @@ TITLES = re.compile(
     r"(?:\S{1,99}[#$>%] +)?((?:(?:NAMESPACE|NODE) +)+NAME(?: +\S+)*|NAME(?: +\S+)+)\s*"
 )
 COMMAND = re.compile(
-    r"(?:^|[#$>%] ?)(?:sudo )?(?:kubectl|oc)(?:\.exe)?(?= [-\\a-z]|\s*$)(.*)|^[^\s|<]*[#$>%]\s*$"
+    r"(?:^|[#$>%] ?)(?:sudo )?(?:(?:microk8s|k3s|rke2|minikube)[ .])?(?:kubectl|oc|k)(?:\.exe)?"
+    r"(?= [-\\a-z]|\s*$)(.*)|^[^\s|<]*[#$>%]\s*$"
 )
 SPACE = re.compile(r"[ \t](?:-n|--namespace)[ =]?([a-z0-9][-a-z0-9.]*)")
 """A line of titles, and a command or prompt, which ends a table and may name a namespace."""

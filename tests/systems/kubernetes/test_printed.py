@@ -148,3 +148,11 @@ def test_requests_of_objects_beside_tables_are_kept():
 )
 def test_long_lines_below_a_table_change_nothing(text):
     assert placed(read(f"{WIDE}\n{text}", NODES)) == placed(read(WIDE, NODES))
+
+
+@pytest.mark.parametrize("tool", ["k", "oc", "sudo k3s kubectl", "microk8s.kubectl"])
+def test_a_command_ends_a_table_and_names_a_namespace(tool):
+    session = f"$ {tool} get no\n{NODES}$ {tool} get po -n shop -owide\n{WIDE}"
+    assert {*placed(read(session))} == {
+        "shop/ReplicaSet/web-5f98b7746c", "shop/StatefulSet/db",
+    }  # fmt: skip
