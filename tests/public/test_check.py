@@ -313,6 +313,9 @@ SOUND = {
         "hosts.txt": "3 nodes, 3 alive · 2 partitions · 6 replicas",
     },
     "qdrant/peers-without-raft": {"cluster.json demo.json": "3 nodes, 3 alive · 2 partitions"},
+    "rabbitmq/lines-within-cells": {
+        "queues.txt": "(1 classic): … 3 nodes, 3 alive · 2 partitions · 6 replicas",
+    },
     "rabbitmq/output-for-people": {
         "queues.txt": "no types of queues … 3 nodes, 3 alive · 1 partition · 3 replicas",
         "boxes.txt": "3 nodes, 3 alive · 2 partitions · 5 replicas … leaders 1.5000",

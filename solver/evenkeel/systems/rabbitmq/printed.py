@@ -157,9 +157,16 @@ def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
                 table = b"\n".join(b"\t".join(cells) for cells in whole if any(cells))
             read = read_table(faults, Document("", table))
             of = {"vhost": host.decode("utf-8", "replace")} if host else {}
+            names = ["type" if name == "queue_type" else name for name in read.columns]
+            rows: list[dict[str, str]] = []
             for cells in zip(*read.columns.values(), strict=True):
-                named = zip(read.columns, cells, strict=True)
-                yield of | {name: _value(name, cell) for name, cell in named}
+                queue = dict(zip(names, cells, strict=True))
+                if rows and not queue["name"]:  # the further lines of cells
+                    rows[-1] = {name: f"{rows[-1][name]} {cell}" for name, cell in queue.items()}
+                else:
+                    rows.append(queue)
+            for queue in rows:
+                yield of | {name: _value(name, cell) for name, cell in queue.items()}
 
 
 def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
