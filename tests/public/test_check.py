@@ -256,7 +256,7 @@ SOUND = {
     },
     "kafka/verified-and-complete": {"described.txt verify.txt": "3 nodes, 3 alive"},
     "kubernetes/dump-of-a-cluster": {
-        "nodes.json none.json": "",
+        "nodes.json none.json": "nothing that is placed: it is in kubectl get nodes,pods",
         "nodes-of-podset.json podset.json":
             "operators make the pods of default/StrimziPodSet",
     },

@@ -482,3 +482,12 @@ def test_cloned_disks_keep_what_they_hold_and_get_nothing(public):
 def test_instance_managers_are_no_replicas(public):
     answer = public("longhorn/everything-of-the-namespace").run("solve", "all.txt")
     assert answer.code == 3 and "2 nodes, 2 alive · 1 partition · 3 replicas" in answer.text
+
+
+def test_nodes_alone_hold_nothing(public, tmp_path):
+    case = public("longhorn/cloned-nodes")
+    listed = json.loads(case.path("longhorn.json").read_text())
+    listed["items"] = [one for one in listed["items"] if one["kind"] == "Node"]
+    (tmp_path / "nodes.json").write_text(json.dumps(listed))
+    answer = case.run("check", str(tmp_path / "nodes.json"))
+    assert answer.code == 0 and "nothing that is placed: it is in kubectl -n" in answer.text

@@ -26,6 +26,7 @@ from evenkeel.systems.documents import Document, largest
 from evenkeel.systems.json_text import encode_indented
 from evenkeel.systems.kubernetes.constraints import HOST, Constraints, Selected, meets, ready
 from evenkeel.systems.kubernetes.resources import (
+    ASKS,
     Node,
     Objects,
     Pod,
@@ -598,6 +599,7 @@ FORMAT = Format(
     encode=encode,
     enforces=True,
     left_out=left_out,
+    asks=ASKS,
     hint=hint,
     no_carrier="has no command that moves a pod: its scheduler chooses the node of every new pod, "
     "so that no guard could hold it to a plan; write the placement instead, which gives evictions "

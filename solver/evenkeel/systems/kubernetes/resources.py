@@ -369,6 +369,7 @@ NO_NODES = (
     "no nodes: those without pods are unknown, the others count as ready; add kubectl get nodes"
 )
 
+ASKS = "kubectl get nodes,pods,pdb -A -o json"
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
 
@@ -423,9 +424,9 @@ def recognises(document: Document) -> str:
 def hint(document: Document) -> str:
     """Return how to print objects, for tables of them; "" for other documents."""
     if KINDLESS.match(document.data[:HEAD]):
-        return "is an object without its kind: give kubectl get nodes,pods,pdb -A -o json"
+        return f"is an object without its kind: give {ASKS}"
     if OTHER_KINDS.search(document.data[:HEAD]) and b"Pod" not in document.data[:HEAD]:
-        return "lists no node and no pod: give kubectl get nodes,pods,pdb -A -o json"
+        return f"lists no node and no pod: give {ASKS}"
     if TABLE.search(document.data[:HEAD]):
         return "names no node of a pod: ask kubectl for -o json"
     return ""

@@ -1207,6 +1207,7 @@ FORMAT = Format(
     enforces=True,
     carrier=CARRIER,
     left_out=left_out,
+    asks=PRINT,
     hint=hint,
     members=MEMBERS,
     stranded="Longhorn builds a replica from a healthy one, and these volumes have none on a disk "
