@@ -114,6 +114,7 @@ class TestRules:
             ("move", ".kibana_1"), ("allocate_replica", ".transform-internal-005")
         }  # fmt: skip
         assert all(name.startswith("elastic-es-data-eu") for name in targets(commands))
+        assert "2020.12.19-000004/0 relocate or initialise: each counts" in answer.text
 
     def test_the_last_copy_needs_another_to_move(self, public):
         answer, commands = ordered(public("elasticsearch/shards-per-node"))

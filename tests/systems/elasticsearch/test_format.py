@@ -187,7 +187,8 @@ class TestReading:
         ] == named
         assert len(told) == len(named)
         excluded = "es-4 may hold no shard: cluster.routing.allocation.exclude._name: es-4"
-        marks, *others = FORMAT.left_out(read())
+        coming, marks, *others = FORMAT.left_out(read())
+        assert coming.startswith("copies of orders/2 relocate or initialise: ")
         assert marks.startswith("watermarks: ") and others == [excluded]
 
     @pytest.mark.parametrize(

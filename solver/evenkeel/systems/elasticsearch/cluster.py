@@ -617,6 +617,7 @@ def _placement(
     node: list[int] = []
     flags: list[int] = []
     leader, wanted = [], []
+    coming: list[str] = []
     for shard in shards:
         own: list[int] = []
         begin = len(flags)
@@ -629,6 +630,8 @@ def _placement(
                 )
             own.append(n)
             flags.append(flag | int(Flag.PINNED) * (n >= 0 and nodes[n].strange))
+        if any(flag & INCOMING for flag in flags[begin:]):
+            coming.append(f"{shard.of}/{shard.number}")
         led = bool(own) and own[0] >= 0 and found.shards[shard.rows[0]]["prirep"] == "p"
         node += own
         leader.append(0 if led else -1)
@@ -639,6 +642,11 @@ def _placement(
             flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
         wanted.append(len(own))
     first = np.concatenate([[0], np.cumsum([len(shard.rows) for shard in shards])])
+    if coming:
+        found.notes.add(
+            f"copies of {some_of(coming, printable, 4)} relocate or initialise: each counts at "
+            "its target alone, and a node that one leaves has it until it is there"
+        )
     return {
         "placement": np.array(node, np.int64),
         "first": first.astype(np.int64),
