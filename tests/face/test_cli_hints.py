@@ -209,6 +209,11 @@ def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
         (["check", "--pin", "orders"], "whose partitions are meant by 'group=orders'"),
         (["check", "--pin", "group=ordrs"], "did you mean 'orders'?"),
         (["explain", "ordrs-1"], "did you mean 'orders-1'?"),
+        (["check", "--drain", "broker-1,broker-2"], "; several are given one by one (got"),
+        (["check", "--pin", "orders-0 orders-1"], "; several are given one by one (got"),
+        (["check", "--pin", "group=x,group=orders"], "; did you mean"),
+        (["check", "--drain", "c", "broker-2"], "one by one: --drain broker-2\n"),
+        (["check", "--drain", "c", "--format", "npz", "broker-2"], "arguments: broker-2\n"),
     ],
 )
 def test_names_of_nodes_partitions_and_groups_that_were_meant(tmp_path, words, hint, capsys):

@@ -63,13 +63,23 @@ def _all_known(
     """Parse a command line; report unknown options with the commands that know them."""
     arguments, rest = parser.parse_known_args(given)
     if rest:
-        named = {one: _named(parser) for one, parser in build()[1].items()}
+        commands = build()[1]
+        named = {one: _named(parser) for one, parser in commands.items()}
         option = rest[0].partition("=")[0]
         whose = [f"evenkeel {one}" for one, options in named.items() if option in options]
         hint = f"; {option} is an option of {' and '.join(whose)}" if whose else ""
         hint = hint or did_you_mean(option, named[name])
+        hint = hint or _once_for_each(commands[name], given, rest[0])
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return arguments
+
+
+def _once_for_each(parser: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
+    """Say that an option is repeated for another value, where the word follows one that may be."""
+    before = [one for one in given[: given.index(word)] if one[:2] == "--"]
+    known = {name for one in _options(parser) if _repeats(one) for name in one.option_strings}
+    several = before[-1] if before and word[:1] != "-" and before[-1] in known else ""
+    return f"; several are given one by one: {several} {word}" if several else ""
 
 
 def _named(parser: argparse.ArgumentParser) -> list[str]:

@@ -4,7 +4,8 @@ One rule everywhere: a string is a name, or else an expression; a number is an i
 one for each, are a mask.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Container, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -50,13 +51,21 @@ def find_nodes(
         elif like := matching(nodes.names, one):
             chosen[like] = True
         elif not is_whole(one):
-            hint = meant_expression(nodes, topology, one) or meant_name(faults, one, nodes.names)
+            hint = _apart(one, (nodes.names,)) or meant_expression(nodes, topology, one)
+            hint = hint or meant_name(faults, one, nodes.names)
             faults.add(at, one, f"is neither a node nor an expression such as 'rack=r7'{hint}")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
         else:
             chosen[one] = True
     return np.flatnonzero(chosen).astype(np.int32)
+
+
+def _apart(words: object, known: Sequence[Container[object]]) -> str:
+    """Say that each of several names in one word is given by itself."""
+    several = re.split(r"[,;\s]+", words) if isinstance(words, str) else []
+    found = len(several) > 1 and any(one in names for one in several for names in known)
+    return "; several are given one by one" if found else ""
 
 
 def meant_expression(nodes: Nodes, topology: Topology, word: object) -> str:
@@ -86,8 +95,10 @@ def find_partitions(
             else:
                 message = "is neither a partition nor a group such as 'group=orders'"
                 groups = [f"{OF_GROUP}{name}" for name in partitions.group_names]
-                message += meant_name(faults, one, partitions.names) or meant_name(
-                    faults, one, groups
+                message += (
+                    _apart(one, (partitions.names, groups))
+                    or meant_name(faults, one, partitions.names)
+                    or meant_name(faults, one, groups)
                 )
             faults.add(at, one, message)
         elif not 0 <= one < len(partitions):
