@@ -375,6 +375,23 @@ def test_sizes_of_devices_are_read_as_text(public, name, size):
     assert [*sizes] == [size * (2 if n == twice else 1) for n in range(12)]
 
 
+def test_groups_weigh_what_their_omap_takes(public):
+    case = public("ceph/groups-of-omap-alone")
+    maps = [case.path("osd_dump.txt"), case.path("crush.txt")]
+    read = ek.read(*maps, case.path("pg_dump.txt"))
+    load = dict(zip(read.partitions.names, read.partitions.load.voter[:, 0], strict=True))
+    assert (load["1.9"], load["1.8"]) == (201326592, 264241152)
+    counted = {"num_bytes": 1, "num_omap_bytes": 2}
+    groups = [
+        {"pgid": f"1.{pg:x}", "up": row, "stat_sum": counted}
+        for pg, row in enumerate(read.placement.node.reshape(-1, 2).tolist())
+    ]
+    (case.folder / "pg.json").write_text(json.dumps({"pg_stats": groups}))
+    assert (ek.read(*maps, case.folder / "pg.json").partitions.load.voter == 3).all()
+    answer = case.run("solve", "osd_dump.txt", "crush.txt", "pg_dump.txt", "--level", "20%")
+    assert answer.code == 0 and "data moved 490.7 MB" in answer.text
+
+
 def judge_rows(case):
     """Return the devices of the groups of a case that is read from text."""
     read = ek.read(case.path("osd_dump.txt"), case.path("crush.txt"))

@@ -91,6 +91,10 @@ def _add_group(found: dict[str, Any], what: str, pgid: str, rest: str) -> None:
         found[what].append({"pgid": pgid, "osds": ids})
 
 
+COUNTED = {"BYTES": "num_bytes", "OMAP_BYTES": "num_omap_bytes"}
+"""Columns of a pg dump that count bytes, and what JSON calls them."""
+
+
 def pg_dump_as_json(document: Document) -> Document:
     """Return the placement groups of a pg dump as JSON; JSON stays as it is."""
     head = PG_DUMP.search(document.data)
@@ -108,7 +112,12 @@ def pg_dump_as_json(document: Document) -> Document:
         one: dict[str, Any] = {"pgid": words[0], "state": state, "up": _ids(sets[0])}
         one["acting"] = _ids(sets[1] if len(sets) > 1 else sets[0])
         if "BYTES" in names and words[names.index("BYTES")].lstrip("-").isdecimal():
-            one["stat_sum"] = {"num_bytes": int(words[names.index("BYTES")])}
+            counted = zip(names, words, strict=False)
+            one["stat_sum"] = {
+                COUNTED[name]: int(word)
+                for name, word in counted
+                if name in COUNTED and word.lstrip("-").isdecimal()
+            }
         found.append(one)
     return replace(document, data=msgspec.json.encode(found))
 
@@ -366,6 +375,7 @@ class StatSum(msgspec.Struct):
     """What is counted of a placement group."""
 
     num_bytes: Annotated[int, Meta(ge=-(2**62), lt=2**62)] = 0
+    num_omap_bytes: Annotated[int, Meta(ge=-(2**62), lt=2**62)] = 0
 
 
 class PgStat(msgspec.Struct):

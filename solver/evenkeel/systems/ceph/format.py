@@ -798,7 +798,8 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
     bytes_of = np.full(len(place), np.nan)
     for p, i in where.items():
         counted_of = stats[i].stat_sum
-        bytes_of[p] = np.nan if counted_of is None else max(counted_of.num_bytes, 0)
+        if counted_of is not None:
+            bytes_of[p] = max(counted_of.num_bytes, 0) + max(counted_of.num_omap_bytes, 0)
     if missing:
         found.notes.add(
             f"{document.name}: placement groups that are not in it count as much as the mean of "
