@@ -59,6 +59,33 @@ def test_holes_are_left_as_they_are(public, name, how):
     assert "note" in answer.err and "pool 4 (CRUSH rule ec_hdd)" in answer.text
 
 
+DUMPED = "PG_STAT OBJECTS BYTES OMAP_BYTES* LOG STATE STATE_STAMP UP UP_PRIMARY ACTING\n"
+LISTED = "PG   OBJECTS  DEGRADED  BYTES  OMAP_BYTES*  LOG  STATE  SINCE  UP  ACTING\n"
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["dump", "ls"])
+@pytest.mark.parametrize("name", ["ceph/erasure-host-out", "ceph/erasure-holes-by-crush"])
+def test_holes_are_read_in_tables_of_groups(public, name, listed):
+    """As in pastebin tBLaq63Q (pg dump) and pHh33Dq7 (pg ls) of pastewart."""
+    case = public(name)
+    paths = [case.path(one) for one in FILES]
+    given = json.loads(paths[2].read_text())
+    given = given.get("pg_map", given) if isinstance(given, dict) else {"pg_stats": given}
+    lines = []
+    for one in given["pg_stats"]:
+        ids = ["NONE" if osd == NONE else str(osd) for osd in one["up"]]
+        up, size = f"[{','.join(ids)}]", one.get("stat_sum", {}).get("num_bytes", 0)
+        first = next(osd for osd in ids if osd != "NONE")
+        begin = f"{one['pgid']} 9 {'0 ' * listed}{size} 0 9 {one['state']} "
+        lines.append(
+            begin + (f"6d {up}p{first} {up}p{first}\n" if listed else f"now {up} {first} {up}\n")
+        )
+    (case.folder / "groups.txt").write_text((LISTED if listed else DUMPED) + "".join(lines))
+    read = [ek.read(*paths[:2], one) for one in (paths[2], case.folder / "groups.txt")]
+    assert_same(*read)
+    assert NONE in {osd for one in given["pg_stats"] for osd in one["up"]}
+
+
 @BY_EITHER
 def test_infinite_figures_are_read_and_noted(public, how):
     answer, judged = solved(public("ceph/inf-in-osd-dump"), *how)

@@ -15,13 +15,16 @@ from evenkeel.systems.printed import CUT
 
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
 EPOCH = re.compile(rb"\s*(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
-PG_DUMP = re.compile(rb"^\s*pg_?stat\s+(?:objects|state)\s", re.MULTILINE | re.IGNORECASE)
+PG_DUMP = re.compile(
+    rb"^\s*(?:pg_?stat\s+(?:objects|state)|pg\s+objects\s+degraded)\s",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 POOL = re.compile(r"pool (\d+) '(.*?)' (replicated|erasure)(?: profile (\S+))? (.*)")
 OSD = re.compile(r"osd\.(\d+) +(up|down) +(in|out) +weight (\S+)(?: +primary_affinity (\S+))?(.*)")
 NUMBERED = re.compile(r"(\w+) (\d+)(?= |$)")
 FOR_GROUPS = re.compile(r"(pg_temp|pg_upmap|pg_upmap_items|pg_upmap_primar(?:y|ies)) (\S+) (.*)")
-SET = re.compile(r"\[([-\d,]*)\]")
+SET = re.compile(r"\[((?:-?\d+|NONE|,)*)\]")
 NONE = 2147483647
 
 DEVICES = re.compile(rb"^\s*ID\s.*\bWEIGHT\s.*\b(?:REWEIGHT|PRI-AFF)\b", re.MULTILINE)
@@ -235,7 +238,8 @@ def hint(document: Document) -> str:
 
 
 def _ids(text: str) -> list[int]:
-    return [NONE if int(one) < 0 else int(one) for one in re.findall(r"-?\d+", text)]
+    found = re.findall(r"-?\d+|NONE", text)
+    return [NONE if one == "NONE" or int(one) < 0 else int(one) for one in found]
 
 
 def _number(text: str) -> float | str:
