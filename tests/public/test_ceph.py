@@ -461,6 +461,20 @@ def test_commands_with_what_is_printed_around_them(public):
     assert (before.placement.node != after.placement.node).sum() == 2
 
 
+def test_flags_that_halt_what_is_moved_are_noted(public):
+    case = public("ceph/backfill-is-halted")
+    note = "with the flags {} nothing is copied: "
+    answer = case.run("solve", "osd_dump.txt", "crush.txt")
+    assert answer.code == 0 and note.format("nobackfill, norecover") in answer.text
+    other = public("ceph/all-devices-in-one-host")
+    files = [other.path(name) for name in ("osd_dump.json", "crush.json")]
+    given = json.loads(files[0].read_text()) | {"flags": "noout,norebalance,sortbitwise"}
+    (other.folder / "halted.json").write_text(json.dumps(given))
+    said = [ek.read(one, files[1]).native.notes for one in (files[0], other.folder / "halted.json")]
+    told = [any(note.format("norebalance") in one for one in notes) for notes in said]
+    assert told == [False, True]
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [("osd_dump.xml", "-f json"), ("crush.bin", "crushtool -d"), ("osdmap.bin", "--print")],

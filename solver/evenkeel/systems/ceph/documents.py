@@ -52,6 +52,8 @@ def osd_dump_as_json(faults: FaultList, document: Document) -> Document:
             _add_group(found, *group.groups())
         elif line.startswith("backfillfull_ratio "):
             found["backfillfull_ratio"] = _number(line.split()[1])
+        elif line.startswith("flags "):
+            found["flags"] = line[len("flags ") :].strip()
         elif line.startswith("require_min_compat_client "):
             found["require_min_compat_client"] = line.split()[1]
         elif line.strip() in CUT:
@@ -355,6 +357,7 @@ class OsdMap(msgspec.Struct):
     pg_upmap_primaries: list[UpmapPrimary] = []
     erasure_code_profiles: dict[str, dict[str, str]] = {}
     require_min_compat_client: str = ""
+    flags: str = ""
     before_luminous: bool = False
     backfillfull_ratio: float | None = None
 

@@ -618,6 +618,10 @@ def _note_strangers(found: _Found, osds: set[int]) -> None:
             )
 
 
+HALTING = ("nobackfill", "norebalance", "norecover")
+"""Flags of a cluster with which groups stay where they are, whatever the map says."""
+
+
 def _cluster(
     found: _Found,
     document: Document,
@@ -657,6 +661,11 @@ def _cluster(
         found.faults.take(error, f"{document.name}: ")
         raise InvalidInput(found.faults.faults) from None
     cluster = _closed(found, osd_map, cluster)
+    if halting := [one for one in osd_map.flags.split(",") if one.strip() in HALTING]:
+        found.notes.add(
+            f"{document.name}: with the flags {', '.join(halting)} nothing is copied: what is "
+            f"moved waits until they are taken away (ceph osd unset {halting[0]})"
+        )
     merging = [one.pool for one in osd_map.pools if 0 < one.pg_num_target < one.pg_num]
     if merging:
         found.notes.add(
