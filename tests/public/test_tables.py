@@ -1,6 +1,9 @@
 """Clusters of systems without a reader of their own, as tables."""
 
+import json
+
 import numpy as np
+import pytest
 
 import evenkeel as ek
 
@@ -427,3 +430,24 @@ def test_a_dead_replica_is_placed_again(public):
         (move,) = (row.split(",") for row in case.written("out.csv").splitlines()[1:])
         assert move[:2] == ["move", "29502429"] and move[3] == left
         assert move[4] not in {"10006", "10002", left}
+
+
+@pytest.mark.parametrize(
+    ("case", "words", "code", "moves"),
+    [
+        ("tables/influx-node-is-gone", ("nodes.csv", "shards.txt", "--level", "none"), 0,
+         [(one, "offline.example:8088", "new.example:8088")
+          for one in ("telegraf-3", "_internal-2", "_internal-5", "foo-6")]),
+        ("tables/clickhouse-two-by-two", ("clusters.txt", "--add-nodes", "chs01031,", "--drain",
+         "chs01022"), 0, [("cluster_chs01-2", "chs01022", "chs01031")]),
+        ("tables/vertica-subscriptions", ("subscriptions.txt", "--drain", "node02"), 4,
+         [("segment002", "node02", "node01")]),
+    ],
+)  # fmt: skip
+def test_shards_as_their_systems_print_them(public, case, words, code, moves):
+    answer = public(case).run("solve", *words, "--table", "out.json")
+    assert answer.code == code
+    rows = json.loads(public(case).written("out.json"))
+    assert [
+        (one["partition"], one["from"], one["to"]) for one in rows if one["kind"] == "move"
+    ] == (moves)

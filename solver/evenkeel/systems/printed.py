@@ -26,6 +26,12 @@ STATEMENT = re.compile(
 )
 """What stands before a table that is drawn, such as the statement that printed it."""
 
+UNDERLINED = re.compile(rb"\A\s*[^\n]+\n=+[ \t\r]*\n")
+"""The title of a table on a line of its own, as InfluxDB prints it."""
+
+PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker"}
+"""Titles of which one has to be in a table that blanks part."""
+
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
 """Lines of a table that SQL clients part by blanks, which are no rows."""
@@ -184,7 +190,7 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
     """
     rows = [line.split() for line in head if not DASHES.fullmatch(line)]
     widths = {len(row) - len(rows[0]) for row in rows[1:]}
-    if b"node" not in rows[0] or widths not in ({0}, {1}):
+    if PARTED_BY.isdisjoint(rows[0]) or widths not in ({0}, {1}):
         return document
     skipped, titles = widths.pop(), b"\t".join(rows[0])
     lines = (
@@ -194,6 +200,24 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
         for line in document.data.split(b"\n")
     )  # fmt: skip
     return Document(document.name, b"\n".join(lines), document.path)
+
+
+def _aligned(document: Document) -> Document:
+    """Return a table whose cells begin below their titles with tabs; any other text as it is.
+
+    Two blanks part titles, and cells may be empty.
+    """
+    lines = document.data.split(b"\n")
+    first = next((line for line in lines if line.strip()), b"")
+    begins = [one.start() for one in re.finditer(rb"(?:(?<=  )|^)\S", first)]
+    if len(begins) < 3 or any(line[at - 1 : at].strip() for line in lines for at in begins[1:]):
+        return document
+    ends = [*begins[1:], None]
+    cells = (
+        [line[a:b].strip() for a, b in zip(begins, ends, strict=True)] if line.strip() else []
+        for line in lines
+    )
+    return Document(document.name, b"\n".join(map(b"\t".join, cells)), document.path)
 
 
 def _stacked(text: str) -> Printed:
@@ -240,6 +264,8 @@ def undrawn(document: Document) -> Document:
         return Document(name, _encoded(flat), path)
     if FOLDED.match(data[:HEAD]):
         document = Document(name, _unfolded(data), path)
+    if title := UNDERLINED.match(data[:HEAD]):
+        return _aligned(document.part(title.end(), len(data)))
     boxed = "│".encode() in data[:HEAD]
     if boxed:
         document = Document(name, _encoded(_in_ascii(_decoded(data))), path)

@@ -285,6 +285,31 @@ def test_names_of_nodes_and_partitions_among_others(texts, names, partitions, un
     assert cluster.native.get(reading.UNREAD, []) == unread
 
 
+def test_ids_of_rows_are_no_partitions():
+    rows = "topic,id,broker,role\nt,{},1,leader\nt,{},2,leader\n"
+    assert len(ek.read(rows.format(0, 1).encode()).partitions) == 2
+    with pytest.raises(ek.InvalidInput, match="another id in each row"):
+        ek.read(rows.format(7, 8).encode())
+
+
+def test_a_store_of_tidb_that_is_offline_still_has_its_data():
+    stores = b"STORE_ID,STORE_STATE_NAME\n1,Up\n2,Offline\n3,Down\n4,Disconnected\n"
+    cluster = ek.read([stores, b"region_id,store_id\n7,1\n7,2\n8,3\n"])
+    assert cluster.nodes.alive.tolist() == [True, True, False, True]
+    assert cluster.nodes.keeps.tolist() == [True, False, False, True]
+    assert cluster.nodes.accepts.tolist() == [True, False, False, False]
+
+
+def test_columns_that_blanks_part_under_a_title():
+    text = "Shards\n====\nID  Data base  Owners\n0              a\n1   x          [{4 b} {5 a}]\n"
+    cluster = ek.read(text.replace("Data base", "database ").encode())
+    assert [*cluster.partitions.names] == ["-0", "x-1"]
+    assert cluster.placement.nodes.tolist() == [[0, -1], [1, 0]]
+    with pytest.raises(ek.InvalidInput, match="without the columns"):
+        ek.read(text.encode())
+    assert len(ek.read(b"shard  host\n0      a\n0      b\n").nodes) == 2
+
+
 def test_backends_that_are_not_alive_or_leave():
     nodes = b"BackendId,IP,Alive,Decommissioned\n1,x,true,false\n2,x,false,false\n3,x,true,true\n"
     cluster = ek.read([nodes, b"tabletid,backendid\n7,1\n7,2\n8,1\n"])

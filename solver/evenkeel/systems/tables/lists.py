@@ -21,6 +21,9 @@ SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
 PAIR = re.compile(r"""[(\[]\s*["']?([^][(),;"']+?)["']?\s*,\s*[0-9]+\s*[)\]]""")
 """A node and the number of a shard within it, as ScyllaDB lists both of each replica."""
 
+OWNER = re.compile(r"\{[0-9]+ +([^{}\s]+)\}")
+"""The number and the name of a node, as InfluxDB lists both of each replica."""
+
 
 def row_by_replica(table: Table, nodes: Collection[str], column: str = "node") -> Table:
     """Return a table with a row for each node of a cell that lists several, the first leading."""
@@ -49,7 +52,7 @@ def _listed(cell: str) -> list[str]:
     with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
         listed = [one.strip() for one in msgspec.json.decode(cell, type=list[str])]
         return ["" if one in NULLS else one for one in listed if one]
-    if paired := PAIR.findall(cell[1:-1]):
+    if paired := PAIR.findall(cell[1:-1]) or OWNER.findall(cell):
         return [*map(str.strip, paired)]
     parts = re.split("[,;]", cell.strip("[]{}()"))
     named = filter(None, (part.strip(" '\"") for part in parts))

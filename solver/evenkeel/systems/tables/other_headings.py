@@ -15,15 +15,16 @@ from evenkeel.systems.tables.replica_states import BROKEN, STATED
 
 WORDS = {
     "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database",
-              "db", "topic", "table"),
-    "index": ("index", "shard", "last_token", "id"),
+              "db", "topic", "table", "cluster"),
+    "index": ("index", "shard", "shard_num", "shard_name", "last_token", "id"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
                   "shardid", "segment_id", "content", "partition_id", "partition_name", "shard_id",
                   "chunk", "chunk_id", "vm", "vm_name", "vm_id", "vmid", "pod", "tenant",
                   "tenant_id", "tenant_name", "bucket"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
-             "nodename", "node_name", "hostname", "node_id", "host", "broker", "broker_id",
-             "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers"),
+             "nodename", "node_name", "hostname", "host_name", "node_id", "host", "broker",
+             "broker_id", "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers",
+             "owners"),
     "role": ("role", "tablettype"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
@@ -81,7 +82,7 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
     }
     if "node" not in found and len(places_in(names)) > 1:
         found["node"] = "node"
-    if not found.keys() & {"group", "partition"} and found.get("index") == "shard":
+    if not found.keys() & {"group", "partition"} and found.get("index", "")[:5] == "shard":
         found["partition"] = found.pop("index")
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
     return found if located else {}
@@ -106,6 +107,8 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     if found["node"] not in table.columns:
         table = _with_lists(faults, table)
     table = row_by_replica(table, (), found["node"])
+    if found.get("index") == "id":
+        _check_ids(faults, table, [table.columns[found["group"]], table.columns["id"]])
     columns = {own: table.columns[one] for own, one in found.items()}
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
@@ -154,6 +157,16 @@ def by_id_or_name(table: Table, *, replicas: bool = False) -> Table | None:
     titles = {**table.titles, "partition": table.titles[named]}
     titles = {one: titles[one] for one in columns}
     return Table(table.name, columns, table.lines, titles, table.delimiter, table.notes)
+
+
+def _check_ids(faults: FaultList, table: Table, keys: Sequence[Sequence[str]]) -> None:
+    """Report ids that are of rows rather than of partitions, which repeat or are numbers from 0."""
+    ids = {*keys[1]}
+    if len({*zip(*keys, strict=True)}) == len(ids) == len(table) and ids != {
+        *map(str, range(len(ids)))
+    }:
+        message = "has another id in each row: name the partition of each replica"
+        faults.add(f"{table.name}: id", quoted(keys[1][0]), message)
 
 
 def _repeat(columns: Mapping[str, Sequence[str]]) -> bool:

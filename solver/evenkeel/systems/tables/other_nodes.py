@@ -9,8 +9,9 @@ from evenkeel.systems.csv_text import Table
 from evenkeel.systems.node_states import NODE_STATES
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 
-NAMES = ("host", "hostname", "server", "broker", "broker_id", "node_id", "node_name", "instance",
-         "store_id", "backendid", "backend_id", "worker", "machine")  # fmt: skip
+NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "broker_id", "node_id",
+         "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
+         "machine")  # fmt: skip
 """Columns that name the node, beside ours."""
 
 PORT = "port"
@@ -47,6 +48,10 @@ STATES = {
 }
 """Our states by what a status says."""
 
+OF_STORES = "store_state_name"
+STORES = {"offline": "draining", "disconnected": "cordoned", "tombstone": "down"}
+"""A column of TiDB, and our states by its words: a store that is offline still has its data."""
+
 
 def describes_nodes(
     names: AbstractSet[str], ours: Collection[str], tiers: AbstractSet[str]
@@ -58,7 +63,7 @@ def describes_nodes(
     """
     named = {*ours, *NAMES} & names
     more = names - named - {PORT}
-    of_states = {STATUS, *FLAGGED}
+    of_states = {STATUS, OF_STORES, *FLAGGED}
     more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
         more and more <= tiers
     )
@@ -125,7 +130,10 @@ def nodes_in_our_words(
     say what is a capacity.
     """
     columns, titles = dict(table.columns), dict(table.titles)
-    if STATUS in columns:
+    if OF_STORES in columns:
+        columns[STATUS] = [STORES.get(cell.lower(), cell) for cell in columns.pop(OF_STORES)]
+        titles[STATUS] = STATUS
+    elif STATUS in columns:
         columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
     elif flags := [one for one in FLAGGED if one in columns and "state" not in columns]:
         rows = zip(
