@@ -30,6 +30,9 @@ from evenkeel.systems.printed import CUT, DELIMITERS, HEAD, LEFT_OUT, TAIL, Prin
 ASIDE = ("#", "-- ", "sep=")
 """How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
 
+FIRST = 8
+"""Cells that are looked at to know what a column has."""
+
 MOST_DIGITS = 9
 """Of a number that is read at once."""
 
@@ -94,6 +97,10 @@ class Table:
     def cells(self, column: str, default: str = "") -> list[str]:
         """Return the cells of a column, or as many defaults where the table does not have it."""
         return self.columns.get(column) or [default] * len(self)
+
+    def first_cells(self, column: str) -> list[str]:
+        """Return the first cells of a column, none where the table does not have it."""
+        return self.columns.get(column, [])[:FIRST]
 
     def numbered(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
         """Return what stands in a column, by the first row, and which of it each row has."""

@@ -93,6 +93,9 @@ def test_segments_of_greenplum_but_for_the_coordinator():
         ('shard,leader,replicas\n0,1,"2,1"\n1,2,"2,3"\n', "0 1", [[1, 0], [1, 2]], [1, 0], []),
         ("topic,partition,replica,leader\nt,0,1,2\nt,0,2,2\n", "0", [[0, 1]], [1], []),
         ("shard_id,host,role\ns,1,slave\ns,2,master\n", "s", [[0, 1]], [1], []),
+        ("shard,node,prirep\n0,1,r\n0,2,p\n", "0", [[0, 1]], [1], []),
+        ('Shard,Primary Node,Replica Nodes\n0,3,"1,2"\n', "0", [[2, 0, 1]], [0], []),
+        ("partition,node,leader_node\np,1,2\np,2,2\n", "p", [[0, 1]], [1], []),
     ],
 )  # fmt: skip
 def test_tables_as_people_keep_them(text, names, nodes, leaders, unread):
@@ -116,6 +119,23 @@ def test_sizes_without_a_dimension(nodes, rows, dimensions, load):
     cluster = ek.read([nodes.encode(), rows.encode()])
     assert [*cluster.dimensions] == dimensions
     assert cluster.partitions.load.voter[:, 0].tolist() == load
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "moved"),
+    [
+        (b"node,zone\n1,a\n2,b\n", b"partition,node,size\np,1,5GB\nq,2,1GiB\n", "size"),
+        (b"node,cap_x\n1,2TB\n2,2TB\n", b"partition,node,load_x\np,1,5\n", "x"),
+        (b"node,cap_x\n1,2T\n2,2T\n", b"partition,node,load_x\np,1,5\n", None),
+        (b"node,cap_x,cap_y\n1,2TB,1GB\n2,2TB,1GB\n", b"partition,node,load_x\np,1,5\n", None),
+    ],
+)
+def test_a_dimension_of_which_cells_are_in_bytes_is_what_moves(nodes, rows, moved):
+    cluster = ek.read([nodes, rows])
+    found = cluster.bytes_dimension
+    assert (cluster.dimensions[found] if found >= 0 else None) == moved
+    stated = ek.read([nodes, rows, f'bytes = "{cluster.dimensions[0]}"\n'.encode()])
+    assert stated.bytes_dimension == 0
 
 
 def test_frames_as_people_keep_them():
@@ -167,6 +187,8 @@ def test_a_status_that_says_what_a_state_does():
     assert cluster.nodes.alive.tolist() == [True, False]
     lost = ek.read([b"node,zone,status\n1,a,ONLINE\n2,b,OFFLINE\n", SIZED])
     assert lost.nodes.alive.tolist() == [True, False]
+    left = ek.read([b"node,zone,status\n1,a,Normal\n2,b,Leaving\n", SIZED])
+    assert left.nodes.alive.all() and left.nodes.keeps.tolist() == [True, False]
     with pytest.raises(ek.InvalidInput, match="maintenance"):
         ek.read([b"node,zone,status\n1,a,maintenance\n2,b,down\n", SIZED])
     odd = ek.read([b"node,zone,status\n1,a,ok\n2,b,ok\n", SIZED])
@@ -205,7 +227,7 @@ def test_json_as_people_keep_it(text, nodes, leaders):
     ("texts", "names", "nodes"),
     [
         (['{"n1":["s1","s2"],"n2":["s1"],"n3":[]}'], "n1 n2 n3", [[0, 1], [0, -1]]),
-        (['{"10.0.0.1:92":["s1"],"10.0.0.2:92":["s1","s2"]}'], "10.0.0.1:92 10.0.0.2:92",
+        (['{"h1:9042":["s1"],"h2:9042":["s1","s2"]}'], "h1:9042 h2:9042",
          [[0, 1], [1, -1]]),
         (["node,cap_x\na,1\nb,1\nc,1\n", '{"a":["s1","s2"],"b":["s1"]}'], "a b c",
          [[0, 1], [0, -1]]),
@@ -219,6 +241,13 @@ def test_json_that_lists_what_each_node_has(texts, names, nodes):
     assert [*cluster.partitions.names] == ["s1", "s2"]
     assert cluster.placement.nodes.tolist() == nodes
     assert cluster.placement.leader.tolist() == [-1, -1]
+
+
+def test_a_note_names_the_nodes_that_have_lists():
+    cluster = ek.read(b'{"n1":["s1","s2"],"n2":["s2"],"n3":[]}')
+    assert "on count, n1, n2, n3, all alive" in " ".join(reading.left_out(cluster))
+    topics = ek.read(b'{"orders:10":[1,2],"orders:11":[2,1]}')
+    assert [*topics.partitions.names] == ["orders:10", "orders:11"]
 
 
 REPLICAS = "shard,node,{}\n0,1,{}\n0,2,{}\n1,1,{}\n1,2,{}\n"
@@ -274,6 +303,10 @@ def test_states_of_machines_and_in_other_words_are_not_read():
         (["host,memory\na,9\nb,9\n", "id,name,host,memory\n7,v,a,1\n8,w,a,1\n"], "a b", "v w",
          ["id"]),
         (["table_name,id,node['name'],primary\nt,0,a,t\nt,0,b,f\n"], "a b", "t-0", []),
+        (["db,table,shard,node\nd,t,0,a\nd,u,0,b\n"], "a b", "t-0 u-0", ["db"]),
+        (["schema,table,shard,node\nd,t,0,a\ne,t,0,b\n"], "a b", "d.t-0 e.t-0", []),
+        (["chunk,shard\nc0,a\nc1,b\n"], "a b", "c0 c1", []),
+        (["block_id,datanode\n7,a\n7,b\n"], "a b", "7", []),
         (["Partition ID,Leader,Peers\n1,a,\"b, a\"\n"], "b a", "1", []),
     ],
 )  # fmt: skip
@@ -332,6 +365,13 @@ def test_backends_that_are_not_alive_or_leave():
 def test_cells_that_are_neither_marks_nor_nodes_are_refused(text, what):
     with pytest.raises(ek.InvalidInput, match=what):
         ek.read(text.encode())
+
+
+def test_two_columns_that_lead_are_no_two_replicas():
+    with pytest.raises(ek.InvalidInput, match="without the columns"):
+        ek.read(b"shard,leader_node,leader_host\n0,1,10.0.0.1\n")
+    odd = ek.read([b"host,alive,memory\na,5m,9\nb,7m,9\n", b"shard,host\n0,a\n1,b\n"])
+    assert odd.nodes.alive.all() and "alive" in odd.native[reading.UNREAD]
 
 
 def test_a_note_names_the_nodes_where_no_table_does():

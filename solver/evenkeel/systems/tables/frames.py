@@ -19,7 +19,7 @@ from evenkeel.model.reading.frames import (
     texts_of,
 )
 from evenkeel.model.rules import Rule
-from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
+from evenkeel.systems.csv_text import BYTES, FIRST, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
@@ -68,6 +68,11 @@ class FrameTable(Table):
     def at(self, row: int, column: str) -> str:
         """Return where a cell stands."""
         return f"{self.name}[{self.titles.get(column, column)!r}][{self.lines[row]}]"
+
+    def first_cells(self, column: str) -> list[str]:
+        """Return the first cells of a column as texts, none where the frame does not have it."""
+        series = self._series.get(column)  # type: ignore[attr-defined]
+        return [] if series is None else texts_of(series[:FIRST])
 
     def amounts(
         self,

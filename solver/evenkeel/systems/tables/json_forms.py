@@ -22,8 +22,8 @@ OBJECT = re.compile(
 """How titles, several tables, and columns or rows by their names begin, and rows of lists."""
 
 HOST = re.compile(
-    r"(?:n|node|data-?node|dn|host|server|broker|worker|store|instance|machine|pod)[-_. ]?[0-9]+"
-    r"|.+:[0-9]{2,5}|[0-9]+(?:\.[0-9]+){3}"
+    r"(?:n|node|data-?node|dn|host|server|broker|worker)[-_. ]?[0-9]+"
+    r"|.+:[0-9]{4,5}|[0-9]+(?:\.[0-9]+){3}"
 )
 """Names that nodes have: where those of lists are of this kind and what they list is not, each list
 is of a node."""

@@ -14,18 +14,18 @@ from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, lists_in, row_by_r
 from evenkeel.systems.tables.replica_states import BROKEN, STATED
 
 WORDS = {
-    "group": ("group", "table_name", "tablename", "relname", "keyspace", "collection", "database",
-              "db", "topic", "table", "cluster"),
+    "group": ("group", "table_name", "tablename", "relname", "table", "topic", "collection",
+              "keyspace", "database", "db", "cluster"),
     "index": ("index", "shard", "shard_num", "shard_name", "last_token", "id"),
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
                   "shardid", "segment_id", "content", "partition_id", "partition_name", "shard_id",
                   "chunk", "chunk_id", "vm", "vm_name", "vm_id", "vmid", "pod", "tenant",
-                  "tenant_id", "tenant_name", "bucket"),
+                  "tenant_id", "tenant_name", "bucket", "tablet", "block", "block_id", "slot"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "host_name", "node_id", "host", "broker",
              "broker_id", "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers",
-             "owners"),
-    "role": ("role", "tablettype"),
+             "owners", "machine", "datanode", "tserver", "hypervisor"),
+    "role": ("role", "tablettype", "prirep"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
 
@@ -35,17 +35,23 @@ BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_
 PARTED = re.compile(r"[\W_]+")
 """What parts the words of a heading, which are written with ``_`` above: ``node['name']``."""
 
-KEYSPACE, COORDINATOR = "keyspace_name", "-1"
-SEGMENT_ROLES = {"p": "primary", "m": "secondary"}
-"""How Greenplum calls the roles of its segments."""
+SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
+          "db_name", "dbname")  # fmt: skip
+"""Columns of what tables are in, which may be called alike in several."""
 
-FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master", "master"),
+KEYSPACE, COORDINATOR = "keyspace_name", "-1"
+LETTERS = {"p": "primary", "m": "secondary", "r": "replica"}
+"""How Greenplum and Elasticsearch write roles."""
+
+FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master", "master",
+                      "leader_node", "primary_node"),
            "learner": ("is_learner",)}  # fmt: skip
 """Columns that are true where a replica has a role, or that name the node which has it."""
 
 LEADING = ("leader", "primary", "master")
 PLACE = re.compile(
-    r"leader|primary|master|(?:replica|follower|secondary|standby|backup|peer)s?|secondaries"
+    r"(?:leader|primary|master)(?:[ _-]?(?:node|host))?|secondaries"
+    r"|(?:replica|follower|secondary|standby|backup|peer)(?:[ _-]?(?:node|host))?s?"
     r"|(?:replica|node|host|broker|server|follower|secondary|standby)[ _-]?([0-9]+)"
 )
 """Columns that each name the node of one replica, or list those that follow."""
@@ -80,8 +86,12 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
         for own, words in WORDS.items()
         if (here := [one for one in words if one in called and BESIDE.get(one, {one}) & {*called}])
     }
-    if "node" not in found and len(places_in(names)) > 1:
+    places = places_in(names)
+    led = sum(one.startswith(LEADING) for one in places)
+    if "node" not in found and len(places) > 1 and led < 2:
         found["node"] = "node"
+    if "node" not in found and found.get("partition", "")[:5] == "chunk" and "index" in found:
+        found["node"] = found.pop("index")  # a chunk of MongoDB on a shard
     if not found.keys() & {"group", "partition"} and found.get("index", "")[:5] == "shard":
         found["partition"] = found.pop("index")
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
@@ -95,7 +105,9 @@ def places_in(names: AbstractSet[str]) -> list[str]:
     (['primary', 'secondary'], ['leader'])
     """
     found = {one: match for one in names if (match := PLACE.fullmatch(one))}
-    return sorted(found, key=lambda one: (one not in LEADING, int(found[one][1] or 0), one))
+    return sorted(
+        found, key=lambda one: (not one.startswith(LEADING), int(found[one][1] or 0), one)
+    )
 
 
 def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
@@ -113,18 +125,21 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
         columns["node"] = [f"{name}:{port}" for name, port in both]
-    if segments:
-        columns["role"] = [SEGMENT_ROLES.get(cell, cell) for cell in columns["role"]]
-    if KEYSPACE in table.columns and "group" in columns:
-        both = zip(table.columns[KEYSPACE], columns["group"], strict=True)
-        columns["group"] = [f"{space}.{name}" for space, name in both]
+    if {*columns.get("role", ())} <= LETTERS.keys() and "role" in columns:
+        columns["role"] = [LETTERS[cell] for cell in columns["role"]]
+    space = next((one for one in SPACES if one in table.columns and "group" in columns), "")
+    spaced = [*zip(table.columns[space], columns["group"], strict=True)] if space else []
+    if space == KEYSPACE or len({*spaced}) > len({name for _, name in spaced}):
+        columns["group"] = [".".join(names) for names in spaced]
+    elif space:
+        space = ""
     if {"group", "partition"} <= columns.keys() and _repeat(columns):
         columns["index"], found["index"] = columns.pop("partition"), found.pop("partition")
     others = (*OTHERS, *STATED, *BROKEN)
     amounts = {
         one: cells for one, cells in table.columns.items() if one.startswith(KEPT) or one in others
     }
-    read = {*found.values(), *amounts, PORT, KEYSPACE}
+    read = {*found.values(), *amounts, PORT, space}
     ours = not BESIDE.keys().isdisjoint(found.values())
     titles = {
         own: own if ours else table.titles.get(found.get(own, own), own)
@@ -193,7 +208,7 @@ def _with_lists(faults: FaultList, table: Table) -> Table:
         [[name for name in several.get(cell, [cell]) if name and name not in NULLS] for cell in row]
         for row in zip(*(table.columns[one] for one in places), strict=True)
     ]
-    if places[0] in LEADING:
+    if places[0].startswith(LEADING):
         columns["leader"] = table.columns[places[0]]
         if any({*row[0]} & {*chain(*row[1:])} for row in lists):
             lists = [row[1:] if any(row[1:]) else row for row in lists]

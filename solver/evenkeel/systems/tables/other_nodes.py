@@ -43,8 +43,9 @@ FLAGGED = {
 """Columns of nodes that are true or false, the state of a node that they tell, and where."""
 
 STATES = {
-    **dict.fromkeys(("online", "alive", "ready", "active"), "up"),
-    **dict.fromkeys(("offline", "dead", "notready", "inactive"), "down"),
+    **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running"), "up"),
+    **dict.fromkeys(("leaving", "decommissioning"), "draining"),
+    **dict.fromkeys(("offline", "dead", "notready", "inactive", "lost", "failed"), "down"),
 }
 """Our states by what a status says."""
 
@@ -135,7 +136,7 @@ def nodes_in_our_words(
         titles[STATUS] = STATUS
     elif STATUS in columns:
         columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
-    elif flags := [one for one in FLAGGED if one in columns and "state" not in columns]:
+    elif flags := [one for one in FLAGGED if "state" not in columns and _is_flag(columns, one)]:
         rows = zip(
             *([_state(one, cell) for cell in columns.pop(one)] for one in flags), strict=True
         )
@@ -176,6 +177,12 @@ def _renamed(
             same = [name for name in same if limit.fullmatch(name.removesuffix(unit))]
         if len(same) == 1:
             yield f"cap_{load}", same[0]
+
+
+def _is_flag(columns: Mapping[str, Sequence[str]], name: str) -> bool:
+    """Return whether there is such a column and its cells are true or false, or empty."""
+    cells = {cell.lower() for cell in columns.get(name, ())}
+    return bool(cells) and cells <= {*TRUE, *FALSE}
 
 
 def _state(name: str, cell: str) -> str:

@@ -84,6 +84,9 @@ MOST = 2**15 - 1
 ALIKE = 0.8
 """How much a title may be like that of a known column before it cannot be that of a tier."""
 
+AS_BYTES = re.compile(r"[0-9][0-9.,']*\s*[kKMGTPE]i?B")
+"""An amount that can be of nothing else than bytes."""
+
 RULE = re.compile(
     rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[|bytes\s*=\s*[\"'])",
     re.MULTILINE,
@@ -221,6 +224,10 @@ def tables_in(documents: Sequence[Document]) -> Found:
         found.without_nodes = bool(held)
         if held:
             found.nodes = [Table(rows.name, {"node": held}, range(len(held)), {"node": "node"})]
+    elif len(found.nodes) == len(found.replicas) == 1:  # lists by node have no table of nodes
+        found.without_nodes = found.nodes[0].columns.keys() == {"node"} and (
+            found.nodes[0].name == found.replicas[0].name
+        )
     for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
         if len(tables) != 1 and not faults:
             names = [document.name for document in documents]
@@ -738,6 +745,8 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
     bound: Arguments = {}
     if stated.bytes is not None:
         bound["bytes"] = stated.bytes
+    elif measured := _in_bytes(found, given["dimensions"]):
+        bound["bytes"] = measured
     if stated.transient:
         bound["transient"] = stated.transient
     by_name: dict[str, int] = {}
@@ -762,6 +771,19 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
     named = groups if "group" in table.columns else [""] * len(groups)
     whole = _rule_of(faults, name, stated.rule, "group", named)
     return bound | ({"group_rule": whole} if (whole >= 0).any() else {})
+
+
+def _in_bytes(found: Found, dimensions: Sequence[str]) -> str:
+    """Return the only dimension of which cells are in bytes, "" if there is none or several."""
+    starts = (CAPACITY, *LOADS["load"])
+    measured = [
+        one for one in dimensions
+        if any(
+            AS_BYTES.fullmatch(cell) for table in (*found.nodes, *found.replicas)
+            for start in starts for cell in table.first_cells(f"{start}{one.lower()}")
+        )
+    ]  # fmt: skip
+    return measured[0] if len(measured) == 1 else ""
 
 
 def _rule_of(
