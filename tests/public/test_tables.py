@@ -408,7 +408,7 @@ def test_leaders_of_regions_leave_the_store_that_leads_most(public):
 
 def test_a_host_that_joins_a_zone_of_nebula(public):
     case = public("tables/nebula-host-joins-a-zone")
-    answer = case.run("solve", "zones.txt", "parts.txt", "--spread", "Zone=1", "--table", "out.csv")
+    answer = case.run("solve", "zones.txt", "parts.txt", "--spread", "zone=1", "--table", "out.csv")
     assert answer.code == 0
     moves = [row for row in case.written("out.csv").splitlines() if row.startswith("move")]
     assert [row.split(",")[4] for row in moves] == ["192.168.8.152:16779"] * 2
@@ -438,6 +438,9 @@ def test_a_dead_replica_is_placed_again(public):
         ("tables/influx-node-is-gone", ("nodes.csv", "shards.txt", "--level", "none"), 0,
          [(one, "offline.example:8088", "new.example:8088")
           for one in ("telegraf-3", "_internal-2", "_internal-5", "foo-6")]),
+        ("tables/nebula-host-offline", ("hosts.txt", "parts.txt", "--level", "none"), 0,
+         [("1", "store1:9779", "store4:9779"), ("2", "store1:9779", "store2:9779"),
+          ("4", "store1:9779", "store2:9779")]),
         ("tables/clickhouse-two-by-two", ("clusters.txt", "--add-nodes", "chs01031,", "--drain",
          "chs01022"), 0, [("cluster_chs01-2", "chs01022", "chs01031")]),
         ("tables/vertica-subscriptions", ("subscriptions.txt", "--drain", "node02"), 4,

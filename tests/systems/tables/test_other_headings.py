@@ -282,7 +282,8 @@ def test_states_of_nodes_say_whether_one_without_live_replicas_is_down():
 
 
 def test_states_of_machines_and_in_other_words_are_not_read():
-    for text in ("vm,host,status\na,1,error\nb,2,down\n", REPLICAS.format("state", *"aced")):
+    lists = 'partition,nodes,status\np,"1,2",down\nq,"2,1",ok\n'
+    for text in ("vm,host,status\na,1,error\nb,2,down\n", REPLICAS.format("state", *"aced"), lists):
         cluster = ek.read(text.encode())
         assert (cluster.placement.node >= 0).all() and cluster.nodes.alive.all()
         assert len(cluster.native[reading.UNREAD]) == 1
@@ -365,6 +366,14 @@ def test_backends_that_are_not_alive_or_leave():
 def test_cells_that_are_neither_marks_nor_nodes_are_refused(text, what):
     with pytest.raises(ek.InvalidInput, match=what):
         ek.read(text.encode())
+
+
+def test_a_row_of_totals_is_no_host():
+    hosts = b"host,port,status\nh,1,online\nh,2,offline\nTotal,,\n"
+    cluster = ek.read([hosts, b'shard,leader,peers\n0,h:1,"h:1, h:2"\n'])
+    assert [*cluster.nodes.names] == ["h:1", "h:2"]
+    assert cluster.nodes.alive.tolist() == [True, False]
+    assert "the row Total" in cluster.native[reading.UNREAD]
 
 
 def test_two_columns_that_lead_are_no_two_replicas():

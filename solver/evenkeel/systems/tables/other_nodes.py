@@ -17,6 +17,9 @@ NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "br
 PORT = "port"
 """A column that is part of a node's name where replicas name nodes with it."""
 
+OF_ZONES = {"name", "host", PORT}
+"""The columns of NebulaGraph's zones, whose names are not those of the hosts."""
+
 LIMIT = re.compile(
     r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
     r"|.*_(?:capacity|total)"
@@ -68,7 +71,7 @@ def describes_nodes(
     more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
         more and more <= tiers
     )
-    return bool(named and more_of_them)
+    return bool(named and more_of_them) or names == OF_ZONES
 
 
 def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple[Table, list[str]]:
@@ -77,6 +80,8 @@ def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple
     ``held`` are these names; a table may have several columns of names, ``ours`` first, and a port.
     """
     columns, titles = dict(table.columns), dict(table.titles)
+    if columns.keys() == OF_ZONES:
+        columns["zone"], titles["zone"] = columns.pop("name"), "zone"
     names: dict[tuple[str, ...], list[str]] = {
         (one,): columns[one] for one in (*ours, *NAMES) if one in columns
     }

@@ -35,6 +35,7 @@ from evenkeel.systems.tables.json_forms import as_rows
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
 from evenkeel.systems.tables.other_nodes import (
+    PORT,
     describes_nodes,
     named_as,
     nodes_in_our_words,
@@ -239,7 +240,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
     faults.raise_if_any()
     (nodes,), (replicas,) = found.nodes, found.replicas
     on = {*row_by_replica(replicas, ()).columns["node"], *replicas.columns["node"]} - {""}
-    nodes, of_nodes = named_as(nodes, on, NODE)
+    nodes, of_nodes = named_as(_without_total(found, nodes), on, NODE)
     called = {*nodes.cells(name_column(nodes))}
     rows = _turned(row_by_replica(replicas, called), called)
     replicas, unread = completed(faults, rows, nodes)
@@ -298,6 +299,16 @@ def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
             title = table.titles[name]
             found.nulls[title] = found.nulls.get(title, 0) + count
     return replace(table, columns=columns)
+
+
+def _without_total(found: Found, nodes: Table) -> Table:
+    """Return nodes without a last row of totals that has no port, as NebulaGraph prints it."""
+    last = [name for name, cells in nodes.columns.items() if cells and cells[-1].lower() in TOTALS]
+    if not last or PORT not in nodes.columns or nodes.columns[PORT][-1]:
+        return nodes
+    found.unread.append(f"the row {nodes.columns[last[0]][-1]}")
+    columns = {name: cells[:-1] for name, cells in nodes.columns.items()}
+    return replace(nodes, columns=columns, lines=nodes.lines[:-1])
 
 
 def _check_totals(faults: FaultList, nodes: Table, replicas: Table) -> None:

@@ -35,13 +35,13 @@ def without_lost(table: Table, nodes: Table) -> tuple[Table, OutOfService]:
     """Return a table whose replicas out of service have no node, and which these are.
 
     Those of a node that has no others stay there, since the node counts as down. Tables with one
-    replica of each partition, such as of virtual machines, have no lost ones.
+    replica of each partition, such as of virtual machines, or with lists of them have no lost ones.
     """
     columns = table.columns
     states = _states(columns)
     names = ("partition",) if "partition" in columns else ("group", "index")
     keys = [columns[one] for one in names if states and one in columns]
-    if len({*zip(*keys, strict=True)}) in {0, len(table)}:
+    if len({*zip(*keys, strict=True)}) in {0, len(table)} or len({*table.lines}) < len(table):
         return table, OutOfService([], [], [])
     out = [any(row) for row in zip(*states.values(), strict=True)]
     on = columns["node"]
