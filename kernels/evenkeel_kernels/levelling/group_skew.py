@@ -31,6 +31,15 @@ def place_of(problem: Problem, i: int, n: int) -> int:
     )
 
 
+@inline_only
+def use_of(problem: Problem, state: State, n: int) -> float:
+    """Return the greatest share of a capacity of node ``n`` that is used."""
+    use = 0.0
+    for d in range(state.load.shape[0]):
+        use = max(use, state.load[d, n] * problem.nodes.inverse[d, n])
+    return use
+
+
 @device_function
 def send_down(
     problem: Problem,
@@ -46,14 +55,15 @@ def send_down(
 ) -> bool:
     """Send one of ``member (M,)`` from a domain with at least ``least`` replicas of the group.
 
-    It goes to the node used least of those that admit it, in a domain with at most ``most``, and
-    ``apart`` fewer than there are where it is, or in that whose count is at ``to`` if this is not
-    -1. What waits, as ``forced (K,)`` says, and what came from elsewhere goes first, then what
-    follows, then what leads. ``journal (2,)``
-    becomes the replica and the node that it left.
+    It leaves the fullest node that one may leave for the node used least of those that admit it, in
+    a domain with at most ``most``, and ``apart`` fewer than there are where it is, or in that whose
+    count is at ``to`` if this is not -1. What waits, as ``forced (K,)`` says, and what came from
+    elsewhere goes first, then what follows, then what leads. ``journal (2,)`` becomes the replica
+    and the node that it left.
     """
     rules, first, count = problem.rules, problem.partitions.first, state.group_count
     for turn in range(3):
+        chosen, goes_to, highest = index(-1), index(-1), -1.0
         for at in range(member.shape[0]):
             k = index(member[at])
             here = index(state.node[k])
@@ -69,6 +79,9 @@ def send_down(
                 kind = 0
             if kind != turn or not problem.partitions.movable[k]:
                 continue
+            height = use_of(problem, state, here) if here >= 0 else 0.0
+            if height <= highest:
+                continue
             fewer = held - apart + int(source >= 0 and not rules.group_open[source])
             best, lowest = index(-1), np.inf
             for n in range(state.load.shape[1]):
@@ -77,15 +90,15 @@ def send_down(
                     continue
                 if goal != to if to >= 0 else count[goal] > min(most, fewer):
                     continue
-                use = 0.0
-                for d in range(state.load.shape[0]):
-                    use = max(use, state.load[d, n] * problem.nodes.inverse[d, n])
+                use = use_of(problem, state, index(n))
                 if use < lowest and admits(problem, state, k, index(n)):
                     best, lowest = index(n), use
             if best >= 0:
-                journal[0], journal[1] = k, here
-                move(problem, state, k, best)
-                return True
+                chosen, goes_to, highest = k, best, height
+        if chosen >= 0:
+            journal[0], journal[1] = chosen, index(state.node[chosen])
+            move(problem, state, chosen, goes_to)
+            return True
     return False
 
 

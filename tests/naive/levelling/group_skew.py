@@ -109,18 +109,19 @@ class Skew:
     def sent(self, state: State, goals: dict[int, list[int]]) -> State | None:
         """The state with the first replica that may go on the node used least in its goals."""
         partitions = self.problem.partitions
+        use = (state.load * self.problem.nodes.inverse).max(axis=0, initial=0.0)
 
-        def order(k: int) -> int:
-            home = partitions.home[partitions.owner == partitions.owner[k]]
-            if self.waits(state, k) or state.node[k] not in home:
-                return 0
-            return 1 + leads(self.problem, state, k)
+        def order(k: int) -> tuple[int, float]:
+            n, home = state.node[k], partitions.home[partitions.owner == partitions.owner[k]]
+            height = use[n] if n >= 0 else 0.0
+            if self.waits(state, k) or n not in home:
+                return 0, -height
+            return 1 + leads(self.problem, state, k), -height
 
         for k in sorted(goals, key=order):
             if not partitions.movable[k]:
                 continue
             nodes = [n for n in range(len(state.replicas)) if self.domain(n) in goals[k]]
-            use = (state.load * self.problem.nodes.inverse).max(axis=0, initial=0.0)
             for n in sorted(nodes, key=lambda n: use[n]):
                 if admits(self.problem, state, k, n):
                     after = moved_to(state, k, n)
