@@ -12,9 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.disks import disk_report
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.regressions import regressions
+from evenkeel.measure.spending import exceeded
+from evenkeel.methods.contract import Request
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import MethodRun, checked, run_checked
@@ -67,7 +71,8 @@ def solve(
         The method's own options, of the one class that it takes; its defaults if not given.
     start : Placement, optional
         Where to start the search, instead of the cluster's own placement; moves are still counted
-        against the cluster's.
+        against the cluster's. One that breaks a hard rule which holds now, or exceeds ``limits``,
+        is not used, and a warning reports it; methods that make no promise (below) use any.
     time_limit : float, optional
         Seconds; the best placement so far is returned when they are over. Compiling and loading
         kernels is not counted, and reported in a warning. Where too little time is left to prove
@@ -120,6 +125,9 @@ def solve(
         chosen, base, goals=goals, limits=limits, options=options, start=start, watch=watch,
         seed=seed,
     )  # fmt: skip
+    refused = _refused_start(chosen, request)
+    if refused:
+        request = replace(request, start=base.placement)
     if time_limit is not None:
         watch.reserve = min(JUDGING * len(cluster.placement.node), 0.5 * time_limit)
     log_event(
@@ -133,7 +141,21 @@ def solve(
         run = run_checked(chosen, request)
         decided = run.request  # with narrower goals where they were not worth moving for
         run = replace(run, request=replace(decided, cluster=cluster, proven=decided.bounds))
+        if refused:
+            outcome = replace(run.outcome, warnings=(*run.outcome.warnings, refused))
+            run = replace(run, outcome=outcome)
         return judged(chosen, run, clock, goals_given=goals is not None)
+
+
+def _refused_start(chosen: Method, request: Request) -> str:
+    """Return why a search does not begin at the start that is given; "" where it does."""
+    cluster, start = request.cluster, request.start
+    if start is cluster.placement or not chosen.never_worse:
+        return ""
+    worse = regressions(cluster, start, audit(cluster, start)).counts
+    found = [f"{count:,} {kind}" for kind, count in worse.items()]
+    found += exceeded(cluster, start, request.limits)
+    return f"The start is not used, since it is worse than now: {', '.join(found)}." * bool(found)
 
 
 def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:

@@ -470,6 +470,47 @@ def test_a_start_is_where_the_search_begins_and_moves_are_counted_from_the_clust
     assert again.comparison.moves == first.comparison.moves
 
 
+SPENT = {"limits": ek.Limits(moves=0)}
+
+
+@pytest.mark.parametrize("more", [{"time_limit": 0.0}, {"work_limit": 0}, SPENT])
+@pytest.mark.parametrize("method", ["balance", "exact"])
+@pytest.mark.parametrize(
+    ("node", "leader", "why"),
+    [
+        ([0, 1, -1], [0, 0, 0], "1 live replicas, 1 leader"),
+        ([0, 1, 2], [0, 0, -1], "1 leader"),
+        ([0, 0, 0], [0, 0, 0], "1 capacity"),
+        ([0, 0, 2], [0, 0, 0], ""),
+    ],
+)
+def test_a_start_that_breaks_a_rule_or_exceeds_a_budget_is_not_used(
+    node, leader, why, method, more
+):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[2.0]] * 3, load=[[1.0]] * 3, placement=[[0], [1], [2]]
+    )
+    start = cluster.placement.replaced(node, leader)
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None), start=start, **more)
+    assert result.regressions == {}
+    moved = node != [0, 1, 2] and -1 not in node
+    why += "moves" * (more is SPENT and moved)
+    assert any("start is not used" in one for one in result.warnings) is bool(why)
+    assert result.comparison.moves == 0 or not why
+
+
+@pytest.mark.parametrize("more", [{}, {"time_limit": 0.0}, {"work_limit": 0}])
+def test_what_is_dear_to_move_may_have_moved_in_the_start(more):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, group=[*"aaabbb"]
+    )
+    start = cluster.placement.replaced([1, 2, 1, 2, 0, 0], [0] * 6)
+    goals = ek.Goals(level=0.0, move_cost={"a": 2.0})
+    result = ek.solve(cluster, goals=goals, start=start, **more)
+    assert result.levelness.loads.ravel().tolist() == [2.0, 2.0, 2.0]
+    assert not any("start is not used" in one for one in result.warnings)
+
+
 @pytest.mark.small
 def test_every_wrong_argument_is_named(expanded):
     with pytest.raises(ek.InvalidInput) as error:

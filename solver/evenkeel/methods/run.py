@@ -267,7 +267,8 @@ def _run_holding_dear(chosen: Method, request: Request) -> MethodRun:
     best = judged(found)
     for least in np.unique(costs[costs > 1.0])[::-1][:GENTLE].tolist():
         held = (costs >= least)[placement.owner] & stays
-        held_back = _run_once(chosen, request.pinned(held))
+        pinned = request.pinned(held)
+        held_back = _run_once(chosen, replace(pinned, start=pinned.cluster.placement))
         then = _run_once(chosen, replace(request, start=held_back.placement))
         for run in (held_back, then):
             if (score := judged(run)) < best:
