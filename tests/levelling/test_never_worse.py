@@ -224,3 +224,20 @@ def test_a_replica_dropped_in_favour_of_one_that_still_waits_comes_back() -> Non
     """The search is cut short before the voter on the lost node has another."""
     tried = try_one(draw("anything", 7800014), work=3_000)
     assert not [one for one in tried.findings if "live replica" in one.kind or "raised" in one.kind]
+
+
+@pytest.mark.parametrize(
+    ("placement", "synced"), [([1, 3, 2], 2), ([1, 3, -1], 1), ([1, 3, -1], 0), ([1, 3, 2], 1)]
+)
+def test_a_replica_in_sync_leads_no_partition_that_its_node_has_no_room_to_lead(
+    placement: list[int], synced: int
+) -> None:
+    flags = np.zeros((2, 3), np.uint16)
+    flags[1, synced] = ek.Flag.HEALTHY | ek.Flag.CAUGHT_UP
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[7.0]] * 6, load=[[3.5], [2.7]], leader_load=[[3.5], [8.0]],
+        placement=[[3, -1, -1], placement], leader=[0, -1], flags=flags,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.regressions == {}
+    assert result.placement.leader.tolist() == [0, -1]

@@ -44,7 +44,8 @@ def leading_slots(
     order = np.argsort(slot == was.leader[was.owner[replicas]], kind="stable")
     handed[was.owner[replicas[order]]] = slot[order]
     if len(where):
-        rest = np.flatnonzero((handed < 0)[was.owner] & elected & (was.role == Role.VOTER))
+        lost = (handed < 0) & (leader >= 0)  # no node had the room to lead the others
+        rest = np.flatnonzero(lost[was.owner] & elected & (was.role == Role.VOTER))
         rest = rest[may_lead[node[rest]]][::-1]
         handed[was.owner[rest]] = rest - was.first[was.owner[rest]]
     return handed.astype(np.int16)
