@@ -242,3 +242,8 @@ def test_large_amounts_are_told_without_an_exponent(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "node_bandwidth 50 M" in told
     assert not re.search(r"\de\+\d", told)
+
+
+def test_a_method_that_is_given_as_a_command_is_named_by_an_option(capsys):
+    assert main(["balance", "nodes.csv"]) == 2
+    assert "evenkeel solve --method balance" in capsys.readouterr().err

@@ -115,10 +115,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, each in a line, and leave."""
+        from evenkeel.methods.registry import METHODS
+
         lines = [f"usage: {self.prog} ... (--help lists what it takes)"]
         for sentence in (*self.unread, message):
             known = re.findall(r"'([^']*)'", word[2]) if (word := UNKNOWN.match(sentence)) else []
             hint = did_you_mean(word[1], known) if word else ""
+            if word and word[1] in METHODS:
+                hint = f"; a method is named so: evenkeel solve --method {word[1]}"
             lines.append(f"{self.prog}: error: {printable(sentence + hint)}")
         self.exit(BAD_INPUT, "\n".join([*lines, ""]))
 
@@ -765,8 +769,6 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
 
 def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
     """Return the name of the protocol: as asked for, or that of the system the files are of."""
-    from evenkeel.planning.throttle import PRESETS
+    from evenkeel.planning.throttle import Protocol
 
-    own = cluster.native_format if cluster.native_format in PRESETS else "plain"
-    asked: str | None = arguments.protocol
-    return asked or own
+    return arguments.protocol or Protocol.of(cluster).name
