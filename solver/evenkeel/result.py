@@ -500,7 +500,9 @@ class Result(Reported, Shown):
         return replace(self, bounds=lifted)
 
     @known_keywords
-    def plan(self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain") -> Plan:
+    def plan(
+        self, *, throttle: Throttle | None = None, protocol: str | Protocol | None = None
+    ) -> Plan:
         """Return the steps that lead from the cluster's placement to this one, safe at every one.
 
         Parameters
@@ -508,7 +510,7 @@ class Result(Reported, Shown):
         throttle : Throttle, optional
             How much may be under way at once.
         protocol : str or Protocol, optional
-            What the system can do.
+            What the system can do; by default that of the system that the cluster was read from.
 
         Returns
         -------

@@ -358,3 +358,16 @@ def test_a_result_is_a_new_target():
     result = ek.solve(cluster, goals=ek.Goals(level=0.0))
     other = ek.plan(cluster, cluster.placement).merge(result)
     assert np.array_equal(other.end.node, result.placement.node)
+
+
+def test_a_plan_follows_the_system_that_its_cluster_was_read_from():
+    described = (
+        b"Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+        b"Topic: t\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+    )
+    read = ek.read(described, b"broker,rack\n1,a\n2,b\n3,c\n4,d\n")
+    result = ek.solve(read, goals=ek.Goals(level=0.0))
+    assert result.plan().protocol.name == ek.plan(read, result).protocol.name == "kafka"
+    arrays = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]])
+    assert ek.plan(arrays, arrays.placement).protocol.name == "plain"
+    assert result.plan(protocol="plain").protocol.name == "plain"

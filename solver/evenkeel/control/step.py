@@ -74,7 +74,7 @@ class PipelineResult:
         cluster: Cluster,
         *,
         throttle: Throttle | None = None,
-        protocol: str | Protocol = "plain",
+        protocol: str | Protocol | None = None,
     ) -> Plan:
         """Return the steps that lead there, safe at every one, instead of the bare placement.
 
@@ -86,7 +86,7 @@ class PipelineResult:
         throttle : Throttle, optional
             How much may be under way at once.
         protocol : str or Protocol, optional
-            What the system can do.
+            What the system can do; by default that of the system that the cluster was read from.
 
         Returns
         -------
@@ -130,7 +130,10 @@ class PipelineResult:
 
 
 def plan_towards(
-    cluster: Cluster, wanted: Assignment, throttle: Throttle | None, protocol: str | Protocol
+    cluster: Cluster,
+    wanted: Assignment,
+    throttle: Throttle | None,
+    protocol: str | Protocol | None,
 ) -> Plan:
     """Return the plan from where a cluster has its replicas to an assignment of the same numbers.
 

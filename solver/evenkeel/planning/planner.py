@@ -61,7 +61,7 @@ def plan(
     target: Placement | Placed,
     *,
     throttle: Throttle | None = None,
-    protocol: str | Protocol = "plain",
+    protocol: str | Protocol | None = None,
 ) -> Plan:
     """Turn a target into steps that are safe at every instant, copies in flight included.
 
@@ -80,6 +80,7 @@ def plan(
         How much may be under way at once; everything by default.
     protocol : str or Protocol, optional
         What the system can do: a name that ``Protocol.named`` knows, or a protocol of your own.
+        By default that of the system that the cluster was read from, else ``"plain"``.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def plan(
     pace = Throttle() if throttle is None else throttle
     for name, given, kind in (
         ("cluster", cluster, Cluster), ("throttle", pace, Throttle),
-        ("protocol", protocol, str | Protocol),
+        ("protocol", protocol, str | Protocol | None),
     ):  # fmt: skip
         if not isinstance(given, kind):
             word = "a Cluster" if kind is Cluster else "a Throttle"
@@ -115,7 +116,9 @@ def plan(
     faults.raise_if_any()
     check_target(faults, cluster, wanted)
     check_throttle(faults, cluster, pace)
-    if isinstance(protocol, str):
+    if protocol is None:
+        protocol = Protocol.of(cluster)
+    elif isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
     unplaced = getattr(target, "unplaced_replicas", np.zeros(0, np.int64))

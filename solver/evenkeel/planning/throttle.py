@@ -327,6 +327,11 @@ class Protocol:
         faults.raise_if_any()
 
     @staticmethod
+    def of(cluster: Cluster) -> "Protocol":
+        """Return the protocol of the system that a cluster was read from, else ``"plain"``."""
+        return PRESETS.get(cluster.native_format, PRESETS["plain"])
+
+    @staticmethod
     def named(name: str) -> "Protocol":
         """Return what is known of a system.
 

@@ -364,7 +364,7 @@ class Study(NamedTuple):
     method: MethodName
     asked: Asked
     recovery: Throttle | None = None
-    protocol: str | Protocol = "plain"
+    protocol: str | Protocol | None = None
 
 
 def read_scenarios(

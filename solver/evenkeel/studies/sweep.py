@@ -320,7 +320,7 @@ def sweep(
     method: MethodName = "balance",
     callback: Callable[[int, int], object] | None = None,
     recovery: Throttle | None = None,
-    protocol: str | Protocol = "plain",
+    protocol: str | Protocol | None = None,
     **asked: Unpack[Asked],
 ) -> Sweep:
     """Ask of many scenarios what each would do to a cluster, and what would repair it.
@@ -350,7 +350,8 @@ def sweep(
         Under which each repair is planned too, for ``recovery`` and ``under_replicated``: how long
         it takes, and how long anything is short of live replicas.
     protocol : str or Protocol, optional
-        What the system can do, for those plans.
+        What the system can do, for those plans; by default that of the system that the cluster was
+        read from.
     **asked : Asked
         ``goals``, ``limits``, ``options``, ``time_limit``, ``work_limit`` and ``seed`` as ``solve``
         takes them, for every scenario; the time limit is for each by itself.
@@ -432,9 +433,9 @@ def play(
     return found
 
 
-def _protocol(faults: FaultList, given: str | Protocol) -> Protocol:
+def _protocol(faults: FaultList, given: str | Protocol | None) -> Protocol | None:
     try:
-        return given if isinstance(given, Protocol) else Protocol.named(given)
+        return Protocol.named(given) if isinstance(given, str) else given
     except InvalidInput as error:
         faults.take(error, "")
-        return Protocol("plain")
+        return None
