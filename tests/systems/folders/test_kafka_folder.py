@@ -196,6 +196,8 @@ def test_no_folder_is_made_of_a_plan_that_is_not_safe(system, tmp_path, monkeypa
     assert not unsafe.ok
     monkeypatch.setattr(ek.Plan, "check", lambda plan: unsafe)
     file, out = tmp_path / "described.txt", tmp_path / "move"
+    with pytest.raises(ek.InvalidInput, match="is not safe to carry out"):
+        ek.write_plan_folder(planned(system), out)
     tools = [[system.bin / "kafka-topics.sh", "--describe"], [system.bin / TOOLS[1]]]
     files = [file, tmp_path / "answers.txt"]
     for tool, printed in zip(tools, files, strict=True):

@@ -751,7 +751,7 @@ def write_plan_folder(
 def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     """Return the files of a folder, by their paths in it."""
     carrier = carrier_of(plan.cluster.native_format)
-    _check_steps(plan)
+    _check_plan(plan)
     original = plan.cluster.placement
     given_up = carrier.gives_up(plan.cluster)
     disabled = left_disabled(plan.cluster, plan.end)
@@ -844,8 +844,11 @@ def carrier_of(name: str) -> Carrier:
     return system.carrier
 
 
-def _check_steps(plan: Plan) -> None:
-    """Raise for a plan that changes roles in place: none of the systems has a command for that."""
+def _check_plan(plan: Plan) -> None:
+    """Raise for a plan that is not safe, or of steps for which the system has no command."""
+    certificate = plan.check()
+    if not certificate.ok:
+        raise InvalidInput([Fault("plan", str(certificate), "is not safe to carry out")])
     recast = np.flatnonzero(plan.steps.in_place)
     if len(recast):
         row = plan.rows_of(recast[:1])[0]
