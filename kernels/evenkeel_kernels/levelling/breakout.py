@@ -1,4 +1,4 @@
-"""Break out of local minima: make the best exchange that relieves the fullest node.
+"""Break out of local minima: make the change that relieves the fullest node most, without a move.
 
 A walk that draws its changes at random seldom hits the few that help once few nodes are overfull.
 Here the fullest node evaluates all changes that need no further move: transfer a leadership; trade

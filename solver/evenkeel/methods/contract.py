@@ -25,7 +25,7 @@ PROVING = 2e-7
 
 @dataclass(frozen=True)
 class Request:
-    """The request to a method; only ``run_method`` makes it."""
+    """The request to a method, of checked arguments."""
 
     cluster: Cluster
     goals: Goals | Cost

@@ -1,4 +1,4 @@
-"""Compute bounds by linear relaxations, in seconds instead of milliseconds, with proofs.
+"""Raise the lower bounds on moves and cost by linear programs, which takes seconds.
 
 For ``Goals``, nodes that are too full are covered exactly, one by one, and where the cluster is
 small enough a linear program over all nodes at once prices their load. For a ``Cost``, a linear

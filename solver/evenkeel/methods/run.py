@@ -5,7 +5,7 @@ the same checks.
 
 What a method is asked differs from what a caller asked, by these steps, in this order:
 
-1. Replicas that the system elects by itself lead already (``solving.led_as_preferred``).
+1. In ``solve``, replicas that the system elects by itself lead already (``led_as_preferred``).
 2. Nodes have less capacity where their disks had no room for the outcome (``placed_on_disks``).
 3. Goals that are not worth moving for are left out (``_run_or_repair``).
 4. Partitions that are dear to move are pinned, in further runs (``_run_holding_dear``).

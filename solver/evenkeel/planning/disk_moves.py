@@ -1,4 +1,4 @@
-"""Moves between disks of a node: the last waves of a plan."""
+"""Moves between disks of a node: urgent ones before the copies of a plan, others after them."""
 
 from dataclasses import dataclass
 

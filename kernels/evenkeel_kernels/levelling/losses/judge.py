@@ -1,4 +1,4 @@
-"""Audit the result of a loss incrementally, by rules compiled apart from the search.
+"""Audit only what the loss of nodes changed, by rules compiled apart from the search.
 
 In a cluster that broke no rule only two things can break one after nodes were lost: partitions that
 had a replica there, which are checked replica by replica, and nodes by their loads, which are

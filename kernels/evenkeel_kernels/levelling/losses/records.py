@@ -1,4 +1,4 @@
-"""Tuples of arrays: the inputs, scratch arrays and reports of simulated losses.
+"""Tuples of arrays: the inputs, scratch arrays and reports of simulated losses of nodes.
 
 N nodes, P partitions, K replicas, D dimensions, L tiers, Q classes of demands, A the most replicas
 that may be lost at once. All inputs of the audit are counted and compiled apart from those of the

@@ -1,4 +1,4 @@
-"""Place and balance: descent in slices of work, then moves of two replicas at once.
+"""The phases of ``balance`` that place and level: descent, then two replicas at once.
 
 Where the fullest node cannot reach its target, it is left out, and the others are balanced.
 """

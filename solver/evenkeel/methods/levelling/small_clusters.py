@@ -1,4 +1,4 @@
-"""Local search that refines the answer on a small cluster.
+"""Refine the answer of the search by annealing, where replicas times nodes are few.
 
 It runs `evenkeel_kernels.levelling.annealing` at the requested targets. Where these cannot be
 reached, an aim falls as far as possible, which gives the least load of the fullest node. The other

@@ -1,4 +1,4 @@
-"""Balance the disks inside nodes, after a solve has chosen the nodes of replicas."""
+"""Put replicas on disks of nodes; where no disk has room, solve again with less room there."""
 
 from collections.abc import Callable
 from dataclasses import replace

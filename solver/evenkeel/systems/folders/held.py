@@ -1,4 +1,4 @@
-"""Record the settings of a system that runs of a folder have changed and not restored."""
+"""Record which settings of its system a run has changed, until it has restored them."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Missing input of a Kafka cluster and the assumptions in its place, kept with the cluster."""
+"""What the files of a Kafka cluster leave out, what is assumed, and what they say is changing."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any

@@ -1,6 +1,7 @@
 """Read the racks of brokers from JSON, text, properties and lists of API versions.
 
-Readers of the last three are elsewhere, and call ``add_rack``.
+``metadata``, ``tables`` and ``cruise_control`` call ``add_rack`` for racks in other answers. The
+first rack named of a broker holds; another one later is a fault.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Workloads of movable pods, and pods that stay."""
+"""Sort pods into workloads whose pods may move, and pods that stay, with what they request."""
 
 import re
 from collections.abc import Iterable, Sequence

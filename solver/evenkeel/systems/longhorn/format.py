@@ -1,4 +1,4 @@
-"""The Longhorn format: recognise, read and write its resources, and execute plans.
+"""The Longhorn format: read and write its resources, and write the commands of plans.
 
 Longhorn has no operation that moves a replica, so a plan is a list of patches that a person reviews
 and applies with kubectl. They repeat the steps of Longhorn's controllers by hand: a replica is

@@ -1,4 +1,4 @@
-"""Convert telemetry of Qdrant to the equivalent answers on the cluster and its shards.
+"""Convert telemetry of Qdrant to the answers of its API on the cluster and its collections.
 
 ``GET /telemetry`` is of one peer and gives the states of all replicas. ``GET /cluster/telemetry``
 joins what all peers give. Both list shards from ``details_level=3``.

@@ -1,4 +1,4 @@
-"""Read tables of nodes whose columns are called otherwise."""
+"""Give the columns of node tables of other systems, such as ``host``, the names used here."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""Emulate the decisions of a CockroachDB store about the ranges that it leads, one by one.
+"""CockroachDB's queues: decisions on single ranges, and two runs that change a whole cluster.
 
-Nothing is applied: the caller (a simulation, a control loop) carries decisions out and reports what
-came of them.
+Decisions on single ranges change nothing: the caller (a simulation, a control loop) carries them
+out and reports what came of them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Longhorn's settings under the names of its API, and the options of the method.
+"""Longhorn's settings under the names of its API, and the options of the method ``longhorn``.
 
 References
 ----------
