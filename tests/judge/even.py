@@ -432,7 +432,7 @@ def _asked(world: World, p: int, outside: list[int]) -> float:
     counted = world.rules[world.rule[p]] if world.rule[p] >= 0 else {}
     for kind, of_voters in COUNTS.items():
         for text, least in counted.get(kind, {}).items():
-            on = {n for n, is_there in enumerate(world.mask(text)) if is_there}
+            on = {n for n, is_there in enumerate(world.wanted_on(kind, text)) if is_there}
             there = on & (voting if of_voters else held)
             count = forced(there, min(world.voters[p] if of_voters else world.wanted[p], least))
             asked.append(count if there & voting else count + voters)
