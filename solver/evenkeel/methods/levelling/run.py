@@ -85,6 +85,7 @@ from evenkeel.methods.shared.replica_counts import (
     dropped_in_vain,
     kept,
     leading_slots,
+    still_led,
     waits_in_place_of_another,
 )
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -269,9 +270,12 @@ def outcome_of(run: SearchRun) -> Outcome:
         if not done and is_spent(run):
             stop = "limits"
             message = LIMITS_REACHED
+    leader = leading_slots(run.request.cluster, node, run.state.leader)
+    if run.dropped.any() and run.stop is not None:
+        leader = still_led(run.request.cluster, node, leader)
     return Outcome(
         node=node,
-        leader=leading_slots(run.request.cluster, node, run.state.leader),
+        leader=leader,
         stop_reason=stop,
         message=message,
         work=run.work,
@@ -294,7 +298,9 @@ def _node(run: SearchRun) -> NDArray[np.int32]:
     if run.dropped.any():
         _put_back(run, waits_in_place_of_another(run.request.cluster, run.state.node, run.dropped))
     if run.dropped.any() and run.stop is not None:  # those for which they were dropped wait still
-        _put_back(run, dropped_in_vain(run.request.cluster, run.state.node, run.dropped))
+        cluster, state = run.request.cluster, run.state
+        leader = leading_slots(cluster, state.node, state.leader)
+        _put_back(run, dropped_in_vain(cluster, state.node, leader, run.dropped))
     return run.state.node.copy()
 
 

@@ -90,16 +90,32 @@ def waits_in_place_of_another(
 
 
 def dropped_in_vain(
-    cluster: Cluster, node: NDArray[np.int32], dropped: NDArray[np.bool_]
+    cluster: Cluster,
+    node: NDArray[np.int32],
+    leader: NDArray[np.int16],
+    dropped: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """List the live ones ``dropped (K,)`` of partitions with fewer live ones than before."""
+    """List the live ones ``dropped (K,)`` of partitions with fewer live ones, or led no longer."""
     placement, serves = cluster.placement, cluster.nodes.serves
     lived, lives = at_node(serves, placement.node), at_node(serves, node)
     lost = np.bincount(placement.owner[lived], minlength=len(cluster.partitions))
     lost -= np.bincount(placement.owner[lives], minlength=len(lost))
     found = np.flatnonzero(dropped & (node < 0) & lived)
     owner = placement.owner[found]
-    return found[_rank_in_run(owner) < np.minimum(lost, missing_places(cluster, node))[owner]]
+    fewer = _rank_in_run(owner) < np.minimum(lost, missing_places(cluster, node))[owner]
+    unled = (leader[owner] < 0) & (placement.leader_replica[owner] == found)
+    in_vain: NDArray[np.int64] = found[fewer | unled]
+    return in_vain
+
+
+def still_led(
+    cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
+) -> NDArray[np.int16]:
+    """Return leading slots, with those that lead now where none does and they are still there."""
+    was = cluster.placement
+    at = np.maximum(was.leader_replica, 0)
+    stays = (leader < 0) & (was.leader >= 0) & (node[at] >= 0) & (node[at] == was.node[at])
+    return np.where(stays, was.leader, leader).astype(np.int16)
 
 
 def wants_its_rows(cluster: Cluster) -> bool:
