@@ -12,6 +12,7 @@ import pytest
 
 import evenkeel as ek
 from bench.deadlines import CASES, Case
+from evenkeel.measure.regressions import regressions
 from evenkeel.methods.registry import METHODS
 from evenkeel.methods.run import MethodRun, run_method
 from evenkeel.methods.shared.stopping import Progress, Watch
@@ -71,7 +72,7 @@ def test_once_time_is_up_nothing_more_is_begun_and_nothing_is_worse(name: str) -
         reached_its_end = clock.read <= after
         assert clock.read - after <= SETTLING, after
         if never_worse:
-            run.require_no_worse()
+            assert not regressions(run.request.cluster, run.placement, run.audit), after
         if after == 1:
             # or all was done before the clock was read again
             done = ("time", "optimum", "exhausted")
@@ -128,7 +129,7 @@ def test_stopped_between_thin_slices_nothing_is_worse() -> None:
     with thin_slices():
         for after in range(1, 120, 7):
             run, _ = solved(case, after)
-            run.require_no_worse()
+            assert not regressions(run.request.cluster, run.placement, run.audit), after
 
 
 def test_a_caller_that_stops_between_thin_slices_gets_what_was_levelled_until_then() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.audit import KINDS, audit
 from evenkeel.measure.regressions import regressions
+from evenkeel.methods.run import ASSERTIONS
 from tests.naive.measure import audit as naive
 from tests.support.clusters import clusters
 from tests.support.toy_methods import answering
@@ -121,17 +122,40 @@ def test_what_only_a_dead_replica_satisfied_is_broken_and_no_regression(rule):
     assert not result.unplaced and result.regressions == {}
 
 
+WORSE = [[0, 1], [1, 3], [2, 4], [1, 5]]
+
+
 def test_tests_stop_a_method_that_breaks_its_promise():
-    cluster, worse_nodes = six(), [[0, 1], [1, 3], [2, 4], [3, 5]]
     with (
-        answering(worse_nodes) as name,
+        answering(WORSE) as name,
         pytest.raises(AssertionError, match=r"worse than before: \{'spread': 1\}"),
     ):
-        ek.solve(cluster, name)
-    with answering(worse_nodes, never_worse=False) as name:
-        result = ek.solve(cluster, name)
-    assert result.placement.node.tolist() == np.ravel(worse_nodes).tolist()
+        ek.solve(six(), name)
+    with answering(WORSE, never_worse=False) as name:
+        result = ek.solve(six(), name)
+    assert result.placement.node.tolist() == np.ravel(WORSE).tolist()
     assert result.regressions == {"spread": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "node", "kept"),
+    [
+        ({}, WORSE, [0, 2, 1, 3, 2, 4, 1, 5]),  # the other change stays
+        ({"capacity": [[10.0]] * 5 + [[1.0]]}, [[0, 2], [1, 5], [2, 4], [3, 5]], None),
+        ({"placement": [[0, 2], [1, -1], [2, 4], [3, 5]]}, [[0, -1], [1, 3], [2, 4], [3, 5]],
+         [0, 2, 1, 3, 2, 4, 3, 5]),
+    ],
+)  # fmt: skip
+def test_what_became_worse_is_put_back(given, node, kept, monkeypatch):
+    monkeypatch.delenv(ASSERTIONS)
+    cluster = six(**given)
+    with answering(node, stop_reason="optimum") as name:
+        result = ek.solve(cluster, name, goals=ek.Goals(level=None))
+    wanted = cluster.placement.node.tolist() if kept is None else kept
+    assert result.placement.node.tolist() == wanted
+    assert result.regressions == {}
+    assert "partitions are unchanged; otherwise worse: 1 " in result.message
+    assert result.stop_reason == "exhausted"
 
 
 def broken(cluster, placement):
