@@ -53,7 +53,7 @@ MISTAKES = {
     "no partition": (lambda: level().explain(None), "partition"),
     "a number as throttle": (lambda: level().plan(throttle=2), "throttle"),
     "zero as throttle": (lambda: level().plan(throttle=0), "throttle"),
-    "no protocol": (lambda: level().plan(protocol=None), "protocol"),
+    "a number as protocol": (lambda: level().plan(protocol=5), "protocol"),
     "a plan of no cluster": (lambda: ek.plan(None, level()), "cluster"),
     "half a step": (lambda: level().plan().prefix(1.5), "count"),
     "a result in place of a cluster": (lambda: ek.write(level(), "placed.npz"), "cluster"),

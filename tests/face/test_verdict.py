@@ -150,7 +150,7 @@ def test_what_only_soft_rules_miss_is_told():
 def test_a_mean_above_the_fullest_node_is_explained():
     """What a drained node still holds counts for the mean of the others, and it does not itself."""
     cluster = CLUSTER.replace(accepts=[False, False, True])
-    result = solved([0, 0, 1, 1, 2, 2], cluster=cluster, goals=None)
+    result = solved([0, 0, 0, 0, 2, 2], cluster=cluster, goals=None)
     assert result.levelness.ratio[0] < 1.0
     assert "the fullest node is below the mean, which is what nodes that" in str(result)
     assert "below the mean" not in str(solved([0, 0, 1, 1, 2, 2]))
