@@ -46,11 +46,11 @@ def test_a_live_replica_is_lost_where_one_that_is_down_stays():
     assert worse(cluster, [[0, -1], [1, 3], [2, 4], [3, 5]]) == {"live replicas": 1}
     # n5 is down for a while and keeps what it has: nothing is broken without the other replica
     down = {"alive": np.arange(6) != 5, "keeps": [True] * 6, "leader": [-1] * 4}
-    nobody = [-1] * 4
+    unled = [-1] * 4
     cluster = six(**down, replicas=[2, 2, 2, 1])
-    assert worse(cluster, [[0, 2], [1, 3], [2, 4], [-1, 5]], nobody) == {"live replicas": 1}
+    assert worse(cluster, [[0, 2], [1, 3], [2, 4], [-1, 5]], unled) == {"live replicas": 1}
     cluster = six(**down, replicas=[2, 2, 1, 2])
-    assert worse(cluster, [[0, 2], [1, 3], [2, -1], [3, 5]], nobody) == {}
+    assert worse(cluster, [[0, 2], [1, 3], [2, -1], [3, 5]], unled) == {}
 
 
 def test_a_dead_replica_may_be_given_up():

@@ -471,8 +471,8 @@ def test_flags_that_halt_what_is_moved_are_noted(public):
     given = json.loads(files[0].read_text()) | {"flags": "noout,norebalance,sortbitwise"}
     (other.folder / "halted.json").write_text(json.dumps(given))
     said = [ek.read(one, files[1]).native.notes for one in (files[0], other.folder / "halted.json")]
-    told = [any(note.format("norebalance") in one for one in notes) for notes in said]
-    assert told == [False, True]
+    noted = [any(note.format("norebalance") in one for one in notes) for notes in said]
+    assert noted == [False, True]
 
 
 @pytest.mark.parametrize(

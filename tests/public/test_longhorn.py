@@ -106,8 +106,8 @@ def test_single_replicas_are_at_rest(public):
 def test_one_of_two_replicas_goes_to_the_other_node(public, method):
     case = public("longhorn/two-large-replicas-on-one-node")
     assert solved(case, "--method", method).json["moves"] == 1
-    told = case.run("solve", "longhorn.json", "--method", method)
-    assert "inf%" not in told.text and "60.98% where rules force less" not in told.text
+    answer = case.run("solve", "longhorn.json", "--method", method)
+    assert "inf%" not in answer.text and "60.98% where rules force less" not in answer.text
 
 
 def test_a_volume_attached_to_a_node_that_was_removed(public):

@@ -95,14 +95,14 @@ class TestEmptyCells:
     def test_they_are_no_limit_and_no_load_and_noted(self, tmp_path):
         cluster = registry.read(self.NODES, self.REPLICAS)
         assert cluster.nodes.capacity.tolist() == [[9, INF], [INF, 5], [INF, 5]]
-        told = ["no role of replicas", "no capacity of cpu of nodes b",
+        expected = ["no role of replicas", "no capacity of cpu of nodes b",
                 "no capacity of disk of nodes a",
                 "no load of disk in 2 rows of replicas"]  # fmt: skip
-        assert [one.partition(":")[0] for one in notes(cluster)] == told
+        assert [one.partition(":")[0] for one in notes(cluster)] == expected
         again = registry.read(*registry.write(cluster, tmp_path / "c.csv"))
-        assert [one.partition(":")[0] for one in notes(again)] == told[:1]
+        assert [one.partition(":")[0] for one in notes(again)] == expected[:1]
         limited = cluster.replace(capacity=[[9.0, 9.0]] * 3)
-        assert [one.partition(":")[0] for one in notes(limited)] == [told[0], told[3]]
+        assert [one.partition(":")[0] for one in notes(limited)] == [expected[0], expected[3]]
 
     @pytest.mark.parametrize("none", [float("nan"), None])
     def test_frames_have_nan_or_null_for_it(self, none):

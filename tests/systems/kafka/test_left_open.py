@@ -191,15 +191,15 @@ class TestDescribedNowhere:
     def test_they_are_no_partitions_and_noted(self):
         cluster = read(IN_SYNC, self.LISTED)
         assert [*cluster.partitions.names] == ["a-0", "a-1"]
-        told = noted(cluster, "no description of topics that log dirs hold")
-        assert "(__consumer_offsets, b-c): they stay where they are, on a broker that is d" in told
-        assert "1 GB (1 GB on 3, 42B on 1) are not counted, for want of capacities" in told
+        note = noted(cluster, "no description of topics that log dirs hold")
+        assert "(__consumer_offsets, b-c): they stay where they are, on a broker that is d" in note
+        assert "1 GB (1 GB on 3, 42B on 1) are not counted, for want of capacities" in note
 
     def test_what_they_take_is_taken_off_where_capacities_are_told(self):
         cluster = read(IN_SYNC, self.LISTED, b"broker,disk\n1,1000\n2,1000\n3,1000\n")
         assert cluster.nodes.capacity[:, 1].tolist() == [958, 1000, 0]
-        told = noted(cluster, "no description of topics that log dirs hold")
-        assert "capacities of disk are less by 1 GB (1 GB on 3, 42B on 1)" in told
+        note = noted(cluster, "no description of topics that log dirs hold")
+        assert "capacities of disk are less by 1 GB (1 GB on 3, 42B on 1)" in note
 
     def test_nothing_in_common_is_a_contradiction(self):
         strange = listing({1: {"x-0": 1}})
