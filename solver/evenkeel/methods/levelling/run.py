@@ -296,22 +296,22 @@ def _node(run: SearchRun) -> NDArray[np.int32]:
         relocate(run.problem, run.state, waiting[lives], stays[waiting[lives]])
     _put_back(run, waiting[~lives])
     if run.dropped.any():
-        _put_back(run, waits_in_place_of_another(run.request.cluster, run.state.node, run.dropped))
-    if run.dropped.any() and run.stop is not None:  # those for which they were dropped wait still
         cluster, state = run.request.cluster, run.state
-        leader = leading_slots(cluster, state.node, state.leader)
-        _put_back(run, dropped_in_vain(cluster, state.node, leader, run.dropped))
+        _put_back(run, waits_in_place_of_another(cluster, state.node, run.dropped))
+        if run.stop is not None:  # what they were dropped for may wait still
+            leader = leading_slots(cluster, state.node, state.leader)
+            _put_back(run, dropped_in_vain(cluster, state.node, leader, run.dropped))
     return run.state.node.copy()
 
 
-def _put_back(run: SearchRun, dead: NDArray[np.int64]) -> None:
-    """Put replicas back on their dead nodes unless a hard rule breaks by it."""
-    if len(dead) == 0:
+def _put_back(run: SearchRun, replicas: NDArray[np.int64]) -> None:
+    """Put replicas back on the nodes that they stood on unless a hard rule breaks by it."""
+    if len(replicas) == 0:
         return
     weights = soft_weights(run)
     if weights:
         ignore_soft_rules(run, weights[-1])
-    leave_out_dead(run.problem, run.state, dead, np.zeros(len(run.state.node), bool))
+    leave_out_dead(run.problem, run.state, replicas, np.zeros(len(run.state.node), bool))
 
 
 def refine_small(run: SearchRun) -> bool:
