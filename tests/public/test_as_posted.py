@@ -21,7 +21,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("ceph/state-alone", "health.txt", "give ceph osd dump"),
         ("ceph/state-alone", "pools.txt", "give ceph osd dump"),
         ("kafka/list-of-reassignments-alone", "list.txt", "kafka-topics.sh --describe"),
-        ("tables/stores-of-pd-ctl", "stores.json", "what pd-ctl prints of stores"),
+        ("tables/stores-of-pd-ctl", "stores.json", "needs one table of replicas"),
         ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
         ("helix/view-of-the-first-release", "view.json", "as records"),
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),

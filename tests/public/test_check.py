@@ -102,7 +102,6 @@ REFUSED = {
     "tables/outputs-of-other-systems": {
         "nodetool.txt": "nodetool … two tables",
         "redis.txt": "redis-cli … two tables",
-        "solr.json": "Solr … two tables",
         "hdfs.txt": "HDFS … two tables",
         "mongo.txt": "MongoDB … two tables",
     },
@@ -337,12 +336,16 @@ SOUND = {
     "rabbitmq/queues-one-by-one": {"queue.json": ""},
     "tables/outputs-of-other-systems": {
         "citus.csv": "no table of nodes … nothing that is read in shard_name … 2 nodes, 2 alive",
+        "solr.json": "2 nodes, 2 alive · 1 partition · 1 replica wanted",
     },
     "tables/printed-by-other-systems": {
         "vitess.txt": "12 nodes, 12 alive · 4 partitions · 12 replicas",
         "hbase.txt": "2 nodes, 2 alive · 10 partitions · 10 replicas",
         "starrocks.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
         "solr.csv": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 2.0000",
+    },
+    "tables/swarm-node-joins": {
+        "nodes.txt history.txt": "rows of tasks that were before … 5 nodes, 5 alive · 5 partitions",
     },
     "tables/tablets-of-scylla": {
         "tablets.txt": "session, stage … 3 nodes, 3 alive · 16 partitions · 32 replicas",

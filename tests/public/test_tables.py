@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.placement import Role
 
 FILES = ("nodes.csv", "replicas.csv", "rules.toml")
 
@@ -443,6 +444,19 @@ def test_a_dead_replica_is_placed_again(public):
           ("4", "store1:9779", "store2:9779")]),
         ("tables/clickhouse-two-by-two", ("clusters.txt", "--add-nodes", "chs01031,", "--drain",
          "chs01022"), 0, [("cluster_chs01-2", "chs01022", "chs01031")]),
+        ("tables/tikv-regions-as-jq-prints-them", ("stores.json", "regions.json", "--level",
+         "none"), 0, [(str(one), "31", "34") for one in range(2, 14, 2)]),
+        ("tables/pd-ctl-down-peer", ("store.json", "region.json", "--level", "none"), 0,
+         [("689", None, "103"), ("695", None, "103")]),
+        ("tables/swarm-node-joins", ("nodes.txt", "tasks.txt", "--level", "0"), 0,
+         [("redis.5", "swarm-4", "swarm-5")]),
+        ("tables/mongo-chunks-exported", ("shards.json", "chunks.json", "--level", "0"), 0,
+         [(f"6431ab0c2f1e5d000000000{one}", "shard01", "shard03") for one in (0, 1, 3)]),
+        ("tables/openstack-host-is-down", ("hypervisors.csv", "servers.csv", "--level", "none"), 0,
+         [(f"9f2c000{one}-6d1b-4a2e-9c58-0242ac12000{one}", "compute3", "compute2")
+          for one in (5, 6)]),
+        ("tables/proxmox-resources", ("resources.json", "--level", "10%"), 0,
+         [("100", "pve1", "pve2"), ("103", "pve1", "pve3")]),
         ("tables/vertica-subscriptions", ("subscriptions.txt", "--drain", "node02"), 4,
          [("segment002", "node02", "node01")]),
     ],
@@ -454,3 +468,11 @@ def test_shards_as_their_systems_print_them(public, case, words, code, moves):
     assert [
         (one["partition"], one["from"], one["to"]) for one in rows if one["kind"] == "move"
     ] == (moves)
+
+
+def test_replicas_of_solr_by_its_status(public):
+    case = public("tables/solr-cluster-status")
+    found = case.run("solve", "status.json", "--level", "0", "--json").json
+    assert (found["moves"], found["status"], found["broken"]) == (4, "optimal", {})
+    roles = ek.read(case.path("status.json")).placement.role
+    assert [*roles].count(Role.NON_VOTER) == 2

@@ -309,10 +309,8 @@ OTHERS = {
     rb"\b(?:myself,)?(?:master|slave) (?:-|[0-9a-f]{40}) \d+ \d+ |^[MS]: [0-9a-f]{40} ": (
         "what redis-cli prints of a cluster"
     ),
-    rb'"live_nodes"\s*:|<lst name="(?:cluster|collections)">': "Solr's CLUSTERSTATUS",
+    rb'<lst name="(?:cluster|collections)">': "Solr's CLUSTERSTATUS as XML (wt=json is read)",
     rb"^Configured Capacity: |^Live datanodes |\bblk_\d+_\d+ len=": "what HDFS's tools print",
-    rb'"stores"\s*:\s*\[\s*\{\s*"store"\s*:': "what pd-ctl prints of stores",
-    rb'"regions"\s*:\s*\[\s*\{\s*"id"\s*:\s*\d+,\s*"start_key"': "what pd-ctl prints of regions",
     rb'"gitHash"\s*:\s*"[0-9a-f]*"\s*,\s*"name"\s*:': "what Weaviate answers of its nodes",
     rb"\bLEADER_STORE_ID\b": (
         "what SHOW TABLE REGIONS prints, with peers but not their stores (as "

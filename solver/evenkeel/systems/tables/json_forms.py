@@ -13,6 +13,7 @@ import msgspec
 
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
+from evenkeel.systems.tables.answers import NESTED, rows_in
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
 
 OBJECT = re.compile(
@@ -36,11 +37,15 @@ TITLES = {"node", "nodes", "partition", "group", "id", "name"}
 
 def as_rows(document: Document) -> tuple[Document, ...]:
     """Return the tables in a document, each as an array of rows; any other document as it is."""
-    if not OBJECT.match(document.data[:HEAD]):
+    nested = NESTED.match(document.data[:HEAD])
+    if not nested and not OBJECT.match(document.data[:HEAD]):
         return (document,)
     try:
         given = msgspec.json.decode(document.data, type=dict[str, Any] | list[dict[str, Any]])
-        tables = _tables_of(given) if isinstance(given, dict) else [_with_nodes(given)]
+        if nested:
+            tables = rows_in(given)
+        else:
+            tables = _tables_of(given) if isinstance(given, dict) else [_with_nodes(given)]
     except (
         msgspec.DecodeError,
         UnicodeDecodeError,

@@ -11,6 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, lists_in, row_by_replica
+from evenkeel.systems.tables.other_nodes import PARTED
 from evenkeel.systems.tables.replica_states import BROKEN, STATED
 
 WORDS = {
@@ -24,7 +25,7 @@ WORDS = {
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "host_name", "node_id", "host", "broker",
              "broker_id", "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers",
-             "owners", "machine", "datanode", "tserver", "hypervisor"),
+             "owners", "machine", "datanode", "tserver", "hypervisor", "peer_stores"),
     "role": ("role", "tablettype", "prirep"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
@@ -32,14 +33,23 @@ WORDS = {
 BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_code"}}
 """Columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others."""
 
-PARTED = re.compile(r"[\W_]+")
-"""What parts the words of a heading, which are written with ``_`` above: ``node['name']``."""
+CHUNK = {"id", "min", "max", "shard"}
+"""Columns of chunks of MongoDB, which stay where they are if they are jumbo."""
+
+JUMBO = "jumbo"
+BY_NAME = {"peer_stores": ("id", "peer_stores"), "node": ("name", "node", "desired_state")}
+"""Columns that name partitions beside one of nodes, where others tell whose they are: PD, Docker.
+"""
+
+PAST = "\\_ "
+"""How Docker begins the names of tasks that were before."""
 
 SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
           "db_name", "dbname")  # fmt: skip
 """Columns of what tables are in, which may be called alike in several."""
 
 KEYSPACE, COORDINATOR = "keyspace_name", "-1"
+OF_COORDINATOR = f"rows of the coordinator (content {COORDINATOR})"
 LETTERS = {"p": "primary", "m": "secondary", "r": "replica"}
 """How Greenplum and Elasticsearch write roles."""
 
@@ -92,6 +102,13 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
         found["node"] = "node"
     if "node" not in found and found.get("partition", "")[:5] == "chunk" and "index" in found:
         found["node"] = found.pop("index")  # a chunk of MongoDB on a shard
+    if called.keys() >= CHUNK:
+        found = {"partition": called["id"], "node": called["shard"]}
+        group = next((one for one in ("uuid", "ns") if one in called), "")
+        found |= {"group": called[group]} if group else {}
+    for node, own in BY_NAME.items():
+        if called.keys() >= {*own} and found.get("node") == called[node]:
+            found["partition"] = called[own[0]]
     if not found.keys() & {"group", "partition"} and found.get("index", "")[:5] == "shard":
         found["partition"] = found.pop("index")
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
@@ -125,6 +142,8 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
         columns["node"] = [f"{name}:{port}" for name, port in both]
+    if JUMBO in table.columns and found["node"] == "shard":
+        columns["pinned"], found["pinned"] = table.columns[JUMBO], JUMBO
     if {*columns.get("role", ())} <= LETTERS.keys() and "role" in columns:
         columns["role"] = [LETTERS[cell] for cell in columns["role"]]
     space = next((one for one in SPACES if one in table.columns and "group" in columns), "")
@@ -147,11 +166,15 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     }
     left = [title for one, title in table.titles.items() if one not in read]
     columns, lines = {**columns, **amounts}, table.lines
-    if segments and COORDINATOR in columns["partition"]:
-        kept = [row for row, one in enumerate(columns["partition"]) if one != COORDINATOR]
+    apart = [
+        (segments and one == COORDINATOR) or one.startswith(PAST)
+        for one in columns.get("partition", ())
+    ]
+    if any(apart):
+        kept = [row for row, one in enumerate(apart) if not one]
         columns = {name: [cells[row] for row in kept] for name, cells in columns.items()}
         lines = [lines[row] for row in kept]
-        left.append(f"rows of the coordinator (content {COORDINATOR})")
+        left.append(OF_COORDINATOR if segments else f"rows of tasks that were before ({PAST})")
     return Table(table.name, columns, lines, titles, notes=table.notes), left
 
 

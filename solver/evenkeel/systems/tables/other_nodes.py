@@ -11,7 +11,7 @@ from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 
 NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "broker_id", "node_id",
          "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
-         "machine")  # fmt: skip
+         "machine", "hypervisor_hostname", "hypervisor")  # fmt: skip
 """Columns that name the node, beside ours."""
 
 PORT = "port"
@@ -19,6 +19,9 @@ PORT = "port"
 
 OF_ZONES = {"name", "host", PORT}
 """The columns of NebulaGraph's zones, whose names are not those of the hosts."""
+
+OF_SHARDS = {"id", "host", "state"}
+"""Columns of MongoDB's shards."""
 
 LIMIT = re.compile(
     r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
@@ -35,13 +38,16 @@ ONLY_BYTES = re.compile(r"(?:(?:capacity|total|max|disk|storage|space|size)_?)+"
 
 AS_BYTES = ("size", "bytes", "disk", "storage")
 
+PARTED = re.compile(r"[\W_]+")
+"""What parts the words of a heading, which are written with ``_`` here: ``node['name']``."""
+
 AMOUNT = re.compile(r"[0-9][0-9.,']*\s*[A-Za-z]*")
 UNIT = re.compile(r"_[kmgtp]i?b$")
 STATUS = "status"
 FLAGGED = {
     **dict.fromkeys(("alive", "is_alive", "online", "is_online"), ("down", FALSE)),
     **dict.fromkeys(("decommissioned", "systemdecommissioned", "decommissioning",
-                     "is_decommissioning", "is_draining"), ("draining", TRUE)),
+                     "is_decommissioning", "is_draining", "draining"), ("draining", TRUE)),
 }  # fmt: skip
 """Columns of nodes that are true or false, the state of a node that they tell, and where."""
 
@@ -52,7 +58,12 @@ STATES = {
 }
 """Our states by what a status says."""
 
+AVAILABILITY = "availability"
+AVAILABLE = {"drain": "draining", "pause": "cordoned"}
+"""Our states of nodes that are up by their availability in a swarm of Docker."""
+
 OF_STORES = "store_state_name"
+CALLED = {"state_name": OF_STORES}
 STORES = {"offline": "draining", "disconnected": "cordoned", "tombstone": "down"}
 """A column of TiDB, and our states by its words: a store that is offline still has its data."""
 
@@ -65,13 +76,38 @@ def describes_nodes(
     >>> describes_nodes({"host", "disk_gb"}, (), set()), describes_nodes({"host"}, (), {"host"})
     (True, False)
     """
+    names = {*map(_plain, names)}
     named = {*ours, *NAMES} & names
     more = names - named - {PORT}
     of_states = {STATUS, OF_STORES, *FLAGGED}
     more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
         more and more <= tiers
     )
-    return bool(named and more_of_them) or names == OF_ZONES
+    return bool(named and more_of_them) or names == OF_ZONES or names >= OF_SHARDS
+
+
+def _plain(name: str) -> str:
+    """Return the title of a column, in lower case, as it is written here."""
+    plain = PARTED.sub("_", name).strip("_")
+    return CALLED.get(plain, plain)
+
+
+def with_plain_names(table: Table) -> Table:
+    """Return a table of nodes whose columns that mean something here have the names used here.
+
+    A state that is a number, as MongoDB has it, is none of ours.
+    """
+    known = {"id", *NAMES, STATUS, OF_STORES, AVAILABILITY, *FLAGGED}
+    called = {
+        one: plain
+        for one in table.columns
+        if (plain := _plain(one)) in known and plain not in table.columns
+    }
+    if all(map(str.isdigit, table.columns.get("state", [""]))):
+        called["state"] = "state_number"
+    columns = {called.get(one, one): cells for one, cells in table.columns.items()}
+    titles = {called.get(one, one): title for one, title in table.titles.items()}
+    return replace(table, columns=columns, titles=titles) if called else table
 
 
 def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple[Table, list[str]]:
@@ -147,6 +183,10 @@ def nodes_in_our_words(
         )
         columns[STATUS] = [next(filter(None, row), "up") for row in rows]
         titles[STATUS] = STATUS
+    if AVAILABILITY in columns and STATUS in columns:
+        given = [AVAILABLE.get(cell.lower(), "up") for cell in columns.pop(AVAILABILITY)]
+        both = zip(columns[STATUS], given, strict=True)
+        columns[STATUS] = [own if one == "up" else one for one, own in both]
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
         columns[own], titles[own] = columns.pop(name), own

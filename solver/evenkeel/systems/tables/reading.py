@@ -39,6 +39,7 @@ from evenkeel.systems.tables.other_nodes import (
     describes_nodes,
     named_as,
     nodes_in_our_words,
+    with_plain_names,
     with_shared_loads,
 )
 from evenkeel.systems.tables.replica_states import OutOfService, without_lost
@@ -202,7 +203,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
         read = [("replicas", own) if own else (kind, table) for kind, table, own in named]
     for kind, table in sorted(read, key=lambda one: one[0] != "nodes"):
         if kind == "nodes":
-            found.nodes.append(_without_nulls(found, table, {*NODE}))
+            found.nodes.append(_without_nulls(found, with_plain_names(table), {*NODE}))
         elif kind == "replicas":
             table = with_shared_loads(_named_once(table), found.nodes)
             if not is_ours(table.columns):
