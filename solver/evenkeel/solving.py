@@ -161,7 +161,7 @@ def _refused_start(chosen: Method, request: Request) -> str:
 def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
     """Audit, measure and judge what a method has answered."""
     request, outcome = run.request, run.outcome
-    cluster, placement = request.cluster, run.placement
+    cluster, placement = request.cluster, led_for_good(run.placement)
     clock.add(run.timings)
     found = Found(
         run.audit,
@@ -231,6 +231,16 @@ class Stopwatch:
         """Add laps that another clock has measured so far."""
         self.laps |= laps
         self._last = time.perf_counter()
+
+
+def led_for_good(placement: Placement) -> Placement:
+    """Return a placement in which no replica is preferred to the leader that was decided on."""
+    beside = (placement.flags & Flag.PREFERRED) != 0
+    beside &= placement.leader_node[placement.owner] != placement.node
+    if not beside.any():
+        return placement
+    flags = np.where(beside, placement.flags & ~np.uint16(Flag.PREFERRED), placement.flags)
+    return replace(placement, flags=read_only(flags))
 
 
 def led_as_preferred(cluster: "Cluster") -> "Cluster":

@@ -14,7 +14,7 @@ from tests.support.plans.one_by_one import rows_of, steps_of
 from tests.support.plans.role_clusters import with_roles
 from tests.support.plans.tight_clusters import tight
 
-COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
+COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP, _ = StepKind
 
 
 def drawn(seed):

@@ -246,6 +246,55 @@ class TestPreferredLeaders:
         assert {there[f"a-{n}"][0] for n in (2, 5, 8, 11)} == {3}
 
 
+class TestOrders:
+    """Lists of the same brokers in another order, which change who is preferred."""
+
+    @pytest.mark.parametrize(
+        ("name", "words", "firsts", "elected_too"),
+        [
+            (
+                "list-begins-with-a-demoted-broker",
+                ("--no-lead", "10001", "--level", "none", "--leaders", "none"),
+                {"loadgen-1-3": 10003, "loadgen-1-9": 10002, "loadgen-1-15": 10000}, [],
+            ),
+            (
+                "target-puts-the-leader-first", ("--target", "target.json"),
+                {"my-topic-two-0": 2}, [],
+            ),
+            ("lists-in-ascending-order", ("--leaders", "0"), {"t-0": 2, "t-1": 3, "t-2": 3}, []),
+            (
+                "leaders-of-one-topic",
+                ("--level", "none", "--leaders", "none", "--group-leaders", "a=0"),
+                {"a-2": 3, "a-3": 3, "a-4": 2, "a-5": 2}, [],
+            ),
+            ("preferred-leaders", (), {}, [2, 5, 8, 11]),
+        ],
+    )  # fmt: skip
+    def test_a_plan_changes_the_order_where_the_wanted_leader_is_not_first(
+        self, public, name, words, firsts, elected_too
+    ):
+        case = public(f"kafka/{name}")
+        answer = case.run("plan", "described.txt", *words, "-o", "move")
+        assert answer.code == 0 and "no step of" not in answer.text
+        cluster = ek.read(str(case.path("described.txt")))
+        placed, nodes = cluster.placement, cluster.nodes.names
+        was = {
+            name: [int(nodes[n]) for n in placed.node[placed.first[p] : placed.first[p + 1]]]
+            for p, name in enumerate(cluster.partitions.names)
+        }
+        numbers = [int(name.rpartition("-")[2]) for name in firsts]
+        assert elected(case, "move/waves/1.election.json") == sorted([*numbers, *elected_too])
+        if not firsts:
+            return
+        for way in ("move", "move/undo"):
+            new = lists(case, f"{way}/waves/1.reassignment.json")
+            assert new.keys() == firsts.keys()
+            assert all(sorted(row) == sorted(was[one]) for one, row in new.items())
+        assert new == {one: was[one] for one in firsts}
+        there = lists(case, "move/waves/1.reassignment.json")
+        assert {one: row[0] for one, row in there.items()} == firsts
+
+
 class TestWishes:
     def test_more_replicas_of_a_topic(self, public):
         case = public("kafka/more-replicas")

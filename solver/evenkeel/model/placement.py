@@ -196,6 +196,14 @@ class Placement(Shown):
         """
         return np.array(self.nodes, dtype=dtype, copy=copy)
 
+    @cached_property
+    def preferred_node(self) -> NDArray[np.int32]:
+        """Node to which the system gives the lead of each partition, (P,); mostly the leader's."""
+        node = self.leader_node.copy()
+        at = np.flatnonzero((self.flags & Flag.PREFERRED) != 0)
+        node[self.owner[at]] = self.node[at]
+        return read_only(node)
+
     def replaced(self, node: ArrayLike, leader: ArrayLike) -> "Placement":
         """Return this placement with other nodes and leaders in the same slots.
 

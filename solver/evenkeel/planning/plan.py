@@ -218,6 +218,8 @@ def progress_of(
     done[recast] &= (observed.role[steps.replica[recast]] == Role.VOTER) == rises
     under_way &= ~done
     _settle_leads(plan, observed, done)
+    orders = np.flatnonzero(steps.kind == StepKind.ORDER)
+    done[orders] = observed.preferred_node[steps.partition[orders]] == steps.target[orders]
     moved = np.zeros(len(node), bool)
     moved[steps.replica] = True
     lost = np.flatnonzero((place < 0) & moved)

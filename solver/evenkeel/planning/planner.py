@@ -51,7 +51,7 @@ from evenkeel.planning.observed import (
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.schedule import RECOVERY, Schedule, begun, repairs
 from evenkeel.planning.search import FEW, circles, halfway, searched, staged
-from evenkeel.planning.steps import Blocked, Steps
+from evenkeel.planning.steps import Blocked, StepKind, Steps
 from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
 
 
@@ -124,7 +124,7 @@ def plan(
     unplaced = getattr(target, "unplaced_replicas", np.zeros(0, np.int64))
     wanted, listed = still_listed(cluster, wanted, unplaced)
     found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
-    found = _with_disks(found, wanted)
+    found = _with_lists(_with_disks(found, wanted), wanted)
     lost = cluster.placement.node[listed].tolist()
     blocked = [
         _named(cluster, k, node, -1, _stays(cluster, node), -1, "move")
@@ -206,7 +206,42 @@ def planned(
     target = led_where_there_is_room(cluster, target, np.where(led, start.leader, -1))
     none = np.zeros(len(target.node), np.bool_)
     aim = _reached(cluster, target, asked, none, none, protocol, free=False)
-    return _with_disks(_planned(cluster, aim, throttle, protocol), asked)
+    return _with_lists(_with_disks(_planned(cluster, aim, throttle, protocol), asked), asked)
+
+
+def _with_lists(plan: Plan, wanted: Placement) -> Plan:
+    """Return a plan that puts another replica first in lists of which it changes nothing else.
+
+    The leader stays, and the system would not leave it there: its list names another one first. A
+    list with a node that is down is refused, and stays.
+    """
+    start, end, protocol = plan.cluster.placement, plan.target, plan.protocol
+    first, then = start.preferred_node, wanted.preferred_node
+    still = np.ones(len(start), np.bool_)
+    still[plan.steps.partition] = False
+    differs = still & (first != then) & (start.leader_node == end.leader_node) & protocol.names_all
+    serves = np.append(plan.cluster.nodes.serves, True)
+    differs[start.owner[~serves[start.node]]] = False
+    at = np.flatnonzero(differs[start.owner] & (start.node == then[start.owner]))
+    flags = np.where(still[start.owner], start.flags, end.flags)
+    flags[differs[start.owner]] &= ~np.uint16(Flag.PREFERRED)
+    flags[at[start.leader_node[start.owner[at]] != start.node[at]]] |= np.uint16(Flag.PREFERRED)
+    target = replace(end, flags=read_only(flags))
+    if not len(at):
+        return replace(plan, target=target) if (flags != end.flags).any() else plan
+    owner, count, open_at = start.owner[at], len(at), np.zeros(len(at))
+    if plan.throttle.windows is not None:
+        open_at = plan.throttle.windows.opening(open_at)
+    orders = Steps(
+        np.full(count, StepKind.ORDER, np.int8), owner.astype(np.int32), at.astype(np.int32),
+        first[owner], then[owner], np.zeros(count), open_at, open_at, np.zeros(count, np.int32),
+        np.zeros(count + 1, np.int64), np.zeros(0, np.int32),
+    )  # fmt: skip
+    change = np.arange(count, dtype=np.int32) + 1 + plan.change.max(initial=-1)
+    return replace(
+        plan, target=target, steps=plan.steps.followed_by(orders),
+        change=np.append(plan.change, change),
+    )  # fmt: skip
 
 
 def _with_disks(plan: Plan, wanted: Placement) -> Plan:
@@ -633,7 +668,7 @@ def resumed_plan(
             begin = replace(cluster, placement=state.begin)
             aim = _aim(begin, target, plan.protocol, towards)
             found = _planned(begin, aim, plan.throttle, plan.protocol, state.flights)
-            found = _with_disks(found, target)
+            found = _with_lists(_with_disks(found, target), target)
             left = state.without(state.forgotten(found.steps), cluster)
             if left is state:
                 return replace(found, cancelled=state.cancelled)

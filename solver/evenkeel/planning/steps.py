@@ -18,6 +18,10 @@ Where a replica stays, ``PROMOTE`` and ``DEMOTE`` with its node as both ``source
 make a voter or a non-voter of it: nothing is copied, and it is alone there, with no learner of it
 elsewhere. Its role, and what it weighs in that, is another from their finish.
 
+``ORDER`` puts the replica on ``target`` first in the list of its partition, in the place of the one
+on ``source``: nothing moves, and the system elects it from then on. Only systems whose lists state
+who is to lead have it.
+
 A replica may move twice, first to a spare node (*staging*): its steps carry the same ``replica``.
 """
 
@@ -40,6 +44,7 @@ class StepKind(IntEnum):
     DEMOTE = 3
     REMOVE = 4
     SWAP = 5
+    ORDER = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,8 @@ class Steps:
     partition : ndarray of int32, shape (S,)
         Partition that the step changes.
     replica : ndarray of int32, shape (S,)
-        Row of the replica in the placement; of ``LEAD`` the one that leads afterwards.
+        Row of the replica in the placement; of ``LEAD`` the one that leads afterwards, of ``ORDER``
+        the one that is first.
     source : ndarray of int32, shape (S,)
         Node that is copied from or left; -1 for none.
     target : ndarray of int32, shape (S,)
@@ -114,6 +120,16 @@ class Steps:
         first = np.zeros(len(columns["kind"]) + 1, np.int64)
         return Steps(**columns, first=first, before=self.before[:0])
 
+    def followed_by(self, others: "Steps") -> "Steps":
+        """Return these steps and then others, which wait for none of these."""
+        columns = {
+            one.name: np.append(getattr(self, one.name), getattr(others, one.name))
+            for one in fields(self)[:-2]
+        }
+        first = np.append(self.first, len(self.before) + others.first[1:])
+        before = np.append(self.before, others.before + np.int32(len(self)))
+        return Steps(**columns, first=first, before=before)
+
     def first_ones(self, count: int) -> "Steps":
         """Return the first steps, which wait for none of the others."""
         first = self.first[: count + 1]
@@ -149,6 +165,9 @@ def outcome(
     done[replica] = True
     done &= node == target.node
     flags[done] = target.flags[done]
+    # a list that is written states who is to lead
+    listed = np.flatnonzero((flags ^ target.flags) & Flag.PREFERRED)
+    flags[listed[np.isin(start.owner[listed], touched)]] ^= np.uint16(Flag.PREFERRED)
     # what was nowhere, or is nowhere now, has its role in the target
     done &= (start.node < 0) | (node < 0)
     role[done] = target.role[done]

@@ -10,7 +10,7 @@ from tests.naive.planning.ends import TransitionTable
 from tests.naive.planning.rooms import first_without_room
 from tests.support.plans.one_by_one import rows_of
 
-COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
+COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP, ORDER = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}
 
 
@@ -33,10 +33,10 @@ def structure(cluster, rows):
     first, nodes = cluster.placement.first, len(cluster.nodes)
     broken = set()
     for i, row in enumerate(rows):
-        named = 0 <= row.kind <= 5 and 0 <= row.partition < len(first) - 1
+        named = 0 <= row.kind <= 6 and 0 <= row.partition < len(first) - 1
         named = named and first[row.partition] <= row.replica < first[row.partition + 1]
         named = named and -1 <= row.source < nodes and -1 <= row.target < nodes
-        named = named and not (row.kind in (COPY, PROMOTE, LEAD) and row.target < 0)
+        named = named and not (row.kind in (COPY, PROMOTE, LEAD, ORDER) and row.target < 0)
         named = named and not (row.kind in (DEMOTE, REMOVE) and row.source < 0)
         named = named and not (row.kind == SWAP and row.source < 0 and row.target < 0)
         if not named:
@@ -181,6 +181,8 @@ class Run(TransitionTable):
                 roles = (load.leader, load.voter, load.non_voter)
                 if d >= 0 and row.size < min(by[p, d] for by in roles) * (1.0 - 1e-9):
                     self.fail("size", i)
+            if row.kind == ORDER and not self.orders(row):
+                self.fail("order", i)
             then = self.target
             aim = [] if then is None else then.node[then.first[p] : then.first[p + 1]].tolist()
             if row.kind == COPY:
@@ -199,6 +201,20 @@ class Run(TransitionTable):
                     and (self.target is None or row.source in aim)
                 ):
                     self.fail("pinned", i)
+
+    def orders(self, row):
+        """Whether a list of live nodes that nothing else changes gets another first replica."""
+        start, p = self.cluster.placement, row.partition
+        slots = range(start.first[p], start.first[p + 1])
+        first = next(
+            (int(start.node[k]) for k in slots if start.flags[k] & Flag.PREFERRED),
+            int(start.leader_node[p]),
+        )
+        return (
+            all(self.alive[start.node[k]] for k in slots if start.node[k] >= 0)
+            and (row.source, row.target) == (first, start.node[row.replica])
+            and sum(other.partition == p for other in self.rows) == 1
+        )
 
     def needs(self, i, j):
         """Step i builds on step j."""

@@ -14,7 +14,7 @@ from tests.support.effort import mostly_long
 from tests.support.plans.one_by_one import Step, one_by_one, rows_of, steps_of
 from tests.support.plans.random_plans import draw, tampered
 
-COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
+COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP, ORDER = StepKind
 BATCHES, SEEDS = 40, 50
 
 
@@ -385,3 +385,53 @@ def test_a_group_sees_both_replicas_where_it_needs_some_and_one_where_it_has_too
     # needed are both until one goes; too many is only what stays
     broken = {*rule} if wanted and not late and not crowds else set()
     assert kinds & {"min_domains", "max_domains", "place"} == broken
+
+
+def listed():
+    """Two partitions on three nodes, of which lists begin with another node than leads."""
+    preferred = [ek.Flag.PREFERRED, 0, 0]
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1, 2]] * 2, leader=[1, 1],
+        flags=[preferred, preferred],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "end"),
+    [
+        (lambda c, rows: (c, rows), {}, "target"),
+        (lambda c, rows: (c, rows[:1]), {}, "prefix"),
+        (lambda c, rows: (c, [rows[0], rows[1]._replace(source=2)]), {"order": 1}, "target"),
+        (lambda c, rows: (c, [rows[0], rows[1]._replace(target=2)]), {"order": 1}, "prefix"),
+        (lambda c, rows: (c, [rows[0], rows[1]._replace(target=-1)]), {"index": 1}, "other"),
+        (lambda c, rows: (c, [rows[0], rows[0], rows[1]]), {"order": 2}, "target"),
+        (lambda c, rows: (c.down("n2"), rows), {"order": 2}, "target"),
+        (
+            lambda c, rows: (c, [*rows, Step(LEAD, 0, 2, 1, 2)]),
+            {"order": 1}, "prefix",
+        ),
+    ],
+)  # fmt: skip
+def test_another_order_is_of_the_list_as_it_is_and_of_nodes_that_live(change, found, end):
+    cluster = listed()
+    flags = cluster.placement.flags & ~ek.Flag.PREFERRED
+    target = replace(cluster.placement, flags=flags)
+    steps = ek.plan(cluster, target, protocol="kafka").steps
+    assert steps.kind.tolist() == [ORDER, ORDER]
+    cluster, rows = change(cluster, rows_of(steps))
+    replayed = replay(cluster, steps_of(rows), target=target)
+    assert (replayed.counts, replayed.end) == (found, end)
+    expected = plain_replay(cluster, steps_of(rows), target=target)
+    assert {kind for kind, _ in expected} == {*found}
+
+
+def test_another_order_waits_for_no_copy_and_for_a_window():
+    cluster = listed()
+    target = replace(cluster.placement, flags=cluster.placement.flags & ~ek.Flag.PREFERRED)
+    paced = ek.Throttle(windows=ek.Windows([(10.0, 20.0)], every=60.0))
+    plan = ek.plan(cluster, target, protocol="kafka", throttle=paced)
+    assert plan.steps.start.tolist() == [10.0, 10.0] and plan.check().ok
+    assert plan.end.preferred_node.tolist() == [1, 1]
+    assert plan.undo().end.preferred_node.tolist() == [0, 0]
+    # a system without such lists has no step for it
+    assert len(ek.plan(cluster, target, protocol="plain")) == 0

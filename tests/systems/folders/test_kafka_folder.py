@@ -510,3 +510,100 @@ def test_the_way_back_of_a_plan_that_was_never_run_is_finished(tmp_path, capsys,
     printed = capsys.readouterr()
     assert "finished: " in printed.out.splitlines()[0]
     assert "nothing of the plan is carried out" in printed.err
+
+
+def stood_in():
+    """Twelve partitions, of which broker 2 leads those that begin with 1."""
+    state = skewed()
+    for one in state["partitions"].values():
+        one["leader"] = 2 if one["replicas"][0] == 1 else one["leader"]
+    return state
+
+
+def led_on(placement):
+    """The same, with lists that begin with who leads."""
+    return replace(placement, flags=placement.flags & ~ek.Flag.PREFERRED)
+
+
+class TestAnotherOrder:
+    """Lists that begin with another broker than the one that leads, and is to lead on."""
+
+    @pytest.fixture
+    def made(self, tmp_path):
+        system = System(tmp_path / "kafka", "kafka", TOOLS, stood_in())
+        cluster = described(system)
+        plan = ek.plan(cluster, led_on(cluster.placement))
+        return system, plan, ek.write_plan_folder(plan, system.folder / "move")
+
+    def test_it_is_written_elected_and_taken_back(self, made):
+        system, plan, folder = made
+        assert {row.kind for row in plan.rows()} == {"order"} and plan.copies == 0
+        before = {name: one["replicas"] for name, one in system.state["partitions"].items()}
+        done = system.run(folder)
+        assert done.returncode == 0, done.stderr
+        after = {name: one["replicas"] for name, one in system.state["partitions"].items()}
+        changed = {name for name, row in before.items() if row[0] == 1}
+        assert len(changed) == 4
+        assert after == {n: [*reversed(row)] if n in changed else row for n, row in before.items()}
+        calls = len(system.calls)
+        assert system.run(folder).returncode == 0
+        assert len(system.calls) == calls
+        assert not (described(system).placement.flags & ek.Flag.PREFERRED).any()
+        back = system.run(folder / "undo")
+        assert back.returncode == 0, back.stderr
+        rows = system.state["partitions"]
+        assert {name: one["replicas"] for name, one in rows.items()} == before
+        assert {rows[name]["leader"] for name in changed} == {1}
+
+    @pytest.mark.parametrize("call", [1, 2])
+    def test_it_goes_on_where_it_stopped(self, made, call):
+        system, plan, folder = made
+        system.state = system.state | {"breaks": call}
+        assert system.run(folder).returncode == 1
+        done = system.run(folder)
+        assert done.returncode == 0, done.stderr
+        assert shown(system) == stands(plan)
+        assert not [one for one in system.state["partitions"].values() if one["replicas"][0] == 1]
+
+    def test_the_first_of_the_list_tells_how_far_it_is(self, made, tmp_path):
+        system, plan, folder = made
+        begun = described(system)
+        rows = system.state["partitions"]
+        ordered = [name for name, one in rows.items() if one["replicas"][0] == 1]
+        for count, word in ((0, "ready"), (1, "partly"), (4, "finished")):
+            for name in ordered[:count]:
+                rows[name]["replicas"] = [2, 1]
+            system.state = system.state | {"partitions": rows}
+            now = described(system)
+            dump = system.run(folder, "--dry-run")
+            assert f" {word}: " in dump.stdout.splitlines()[0]
+            progress = plan.progress(now)
+            assert progress.done.sum() == count and progress.finished == (count == 4)
+            rest = plan.resume(now)
+            assert [row.kind for row in rest.rows()] == ["order"] * (4 - count)
+            assert rest.check().end == "target"
+            first = plan.prefix(count)
+            assert len(first.merge(plan.target, observed=now)) == 4 - count
+            assert first.check().ok and len(plan.merge(plan.target, count)) == 4 - count
+        assert len(plan.merge(begun.placement, 4)) == 4  # back to the old order
+
+    def test_its_file_is_the_same_plan(self, made):
+        _, plan, folder = made
+        read = ek.read_plan(folder / "plan.json")
+        assert read.rows() == plan.rows()
+        assert (read.end.flags == plan.end.flags).all()
+        assert read.check().end == "target"
+        assert [row.kind for row in read.undo().rows()] == ["order"] * 4
+
+    def test_a_list_with_a_broker_that_is_down_stays(self, made):
+        system, _, _ = made
+        state = system.state
+        state["brokers"]["1"]["alive"] = False
+        system.state = state
+        cluster = described(system)
+        flags = cluster.placement.flags.copy()
+        flags[cluster.placement.first[:-1]] |= ek.Flag.PREFERRED
+        start = replace(cluster.placement, flags=flags)
+        cluster = replace(cluster, placement=start)
+        plan = ek.plan(cluster, led_on(start))
+        assert len(plan) == 0 and plan.check().end == "target"

@@ -29,7 +29,7 @@ from evenkeel.cli.output import (
 )
 from evenkeel.cli.reading import read_cluster
 from evenkeel.cli.waiting import Interrupting, Waiting
-from evenkeel.model.placement import Flag, placement_of
+from evenkeel.model.placement import placement_of
 from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
@@ -247,16 +247,16 @@ def note_orders(
 ) -> None:
     """Say which of the named partitions keep a leader that the system elects out of the lead."""
     start, asked = plan.cluster.placement, {*named}
-    first = np.flatnonzero((start.flags & Flag.PREFERRED) != 0)
-    first = first[target.leader_node[start.owner[first]] != start.node[first]]
-    still = np.setdiff1d(start.owner[first], plan.steps.partition).tolist()
+    returns = (start.preferred_node != start.leader_node) & (
+        start.preferred_node != target.leader_node
+    )
+    still = np.setdiff1d(np.flatnonzero(returns), plan.steps.partition).tolist()
     left = [name for p in still if (name := str(plan.cluster.partitions.names[p])) in asked]
     if left and not arguments.quiet:
         complain(
             f"note: no step of {counted(len(left), 'partition')} "
             f"({some_of(left, str, MOST_NAMED)}), led by others than the first of its list: the "
-            "lead goes back to the first, since steps change no order alone; a reassignment that "
-            "names the leader first does, such as solve -o writes"
+            "lead goes back to the first, since no list is taken that names a broker that is down"
         )
 
 

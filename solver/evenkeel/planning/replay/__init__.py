@@ -133,6 +133,7 @@ def replay(
     other = target if towards is None else towards
     final = _replay_partitions(found, needs, other, joint, quorum)
     end = compare_ends(found, target, *final)
+    check_lists(found)
     _check_order(found, needs)
     check_arrivals(found, other)
     check_pins(found, other)
@@ -280,6 +281,29 @@ def settle(
     )  # fmt: skip
 
 
+def check_lists(found: Findings) -> None:
+    """Find lists that are put in another order and are not as their steps have them.
+
+    The first of the list is the replica that its system prefers, else the leader. All nodes of the
+    list live, and no other step changes the partition.
+    """
+    start, steps = found.cluster.placement, found.timeline.steps
+    step = np.flatnonzero(steps.kind == StepKind.ORDER)
+    if not len(step):
+        return
+    listed = start.node >= 0
+    lost = np.zeros(len(start), bool)
+    lost[start.owner[listed & ~at_node(found.cluster.nodes.serves, start.node)]] = True
+    partition = steps.partition[step]
+    bad = lost[partition] | (steps.source[step] != start.preferred_node[partition])
+    bad |= steps.target[step] != start.node[steps.replica[step]]
+    bad |= np.bincount(steps.partition, minlength=len(start))[partition] > 1
+    found.breach(
+        "order", step[bad], found.timeline.start[step[bad]], partition=partition[bad],
+        node=steps.target[step[bad]],
+    )  # fmt: skip
+
+
 def compare_ends(
     found: Findings, target: Placement | None, node: Ints32, role: Roles, leader: Ints32
 ) -> End:
@@ -291,6 +315,13 @@ def compare_ends(
     other = (role != target.role) & (node >= 0) & (target.node >= 0)
     wanted = target.leader_node
     led = leader != wanted
+    steps = found.timeline.steps
+    first, touched = start.preferred_node.copy(), np.zeros(len(start), bool)
+    touched[steps.partition] = True
+    orders = steps.kind == StepKind.ORDER
+    touched[steps.partition[orders]] = False
+    first[steps.partition[orders]] = steps.target[orders]
+    led |= ~touched & (first != target.preferred_node)
     if not (moved.any() or other.any() or led.any()):
         return "target"
     astray = np.flatnonzero((moved & (node != start.node)) | (other & (role != start.role)))

@@ -25,6 +25,7 @@ BREACHES = {
     "source": "copies from a node that has nothing to read, or stops having it",
     "role": "promotions and demotions of replicas in the wrong role",
     "leader": "leaders that go before they hand over, and hand-overs to or from the wrong replica",
+    "order": "lists with another first replica than stated, with a dead node, or of what moves",
     "change": "membership changes while others of the partition are unsettled",
     "in_flight": "copies under way that nothing goes on with, or that other changes come before",
     "min_active": "fewer live replicas than a partition needs",

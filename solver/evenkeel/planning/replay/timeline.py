@@ -82,7 +82,7 @@ def sort_by(place: Ints, places: int) -> Rows:
     return np.argsort(place.astype(np.uint16) if places < 1 << 16 else place, kind="stable")
 
 
-JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD)
+JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD, StepKind.ORDER)
 """Kinds that need a target."""
 
 LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)

@@ -227,7 +227,7 @@ def changes_of(plan: Plan, *, led: bool) -> tuple[list[Change], list[set[int]]]:
             add[c].append((target[i], Role(int(role[i]))))
         elif kinds[i] == StepKind.REMOVE:
             drop[c].append(source[i])
-        elif kinds[i] == StepKind.LEAD and led:
+        elif kinds[i] in (StepKind.LEAD, StepKind.ORDER) and led:
             lead[c] = target[i]
         ahead[c].update(of[k] for k in before[first[i] : first[i + 1]])
         ahead[c].discard(c)

@@ -113,6 +113,9 @@ class Change(NamedTuple):
     lies: Mapping[int, int] = MappingProxyType({})
     """The disk of each node of it afterwards, where these are known; what stays keeps its own."""
 
+    first: int = -1
+    """The node that becomes first in its list, where nothing else changes; -1 elsewhere."""
+
     @property
     def leaves(self) -> list[int]:
         """The nodes that are gone, in the order of their slots."""

@@ -131,6 +131,9 @@ class WaveForm(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """Where partitions are before it, and where they are once it is done."""
 
     commands: list[Command]
+    first: dict[str, Int32] = {}
+    """The node that comes first in the list of a partition of which nothing else changes."""
+
     ends: list[Command] = []
     """Commands that wait for what was ordered, also before a wave is ordered again."""
 

@@ -372,6 +372,7 @@ class Seen(NamedTuple):
     nodes: frozenset[int]
     leader: int
     copying: bool
+    first: int
 
 
 @dataclass
@@ -380,6 +381,7 @@ class _Way:
 
     places: list[frozenset[int]]
     leaders: list[int]
+    first: int = -1  # the node that comes first in its list, where that is all
     waves: list[int] = field(default_factory=list)
 
     def place_after(self, wave: int) -> int:
@@ -460,7 +462,8 @@ def _untouched(folder: Path, back: Form, live: Observed) -> bool:
             return False
         if one.led >= 0 and seen.leader != form.nodes[one.led]:
             return False
-    return True
+    firsts = [pair for wave in form.waves for pair in wave.first.items()]
+    return all(live.standing[name].nodes[0] != form.nodes[n] for name, n in firsts)
 
 
 def _with_outside(
@@ -500,6 +503,7 @@ def _compared(
             frozenset(index.get(n, -1) for n in one.nodes) - unlisted,
             index.get(one.leader, -1),
             one.copying,
+            index.get(one.nodes[0], -1) if one.nodes else -1,
         )
         for name, one in live.standing.items()
     }
@@ -607,8 +611,8 @@ def _ways(form: Form, unlisted: frozenset[int]) -> dict[str, _Way]:
     """Return the way of each partition, as dumps show it that leave ``unlisted`` nodes out."""
     ways: dict[str, _Way] = {}
     for w, one in _changes(form):
-        begin = frozenset(one.before) - unlisted
-        way = ways.setdefault(one.partition, _Way([begin], [one.led]))
+        begin, first = frozenset(one.before) - unlisted, form.waves[w - 1].first
+        way = ways.setdefault(one.partition, _Way([begin], [one.led], first.get(one.partition, -1)))
         way.places.append(frozenset(one.after) - unlisted)
         way.leaders.append(one.leads)
         way.waves.append(w)
@@ -618,6 +622,8 @@ def _ways(form: Form, unlisted: frozenset[int]) -> dict[str, _Way]:
 def _place(way: _Way, seen: Seen, expected: int, dead: frozenset[int]) -> float | None:
     """Return how far a partition has come on its way, or None where it is off it."""
     places = way.places
+    if way.first >= 0 and seen.nodes == places[0]:
+        return seen.first == way.first and (expected > 0 or seen.leader == way.leaders[-1])
     here = [i for i, place in enumerate(places) if place == seen.nodes]
     if here:
         led = [i for i in here if way.leaders[i] in (-1, seen.leader)]

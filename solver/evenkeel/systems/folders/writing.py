@@ -185,6 +185,8 @@ def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
     if _leads_elsewhere(one, carrier):
         led = shown(names[one.led]) if one.led >= 0 else "none"
         parts.append(f"led by {shown(names[carrier.leader(one)])}, not {led}")
+    if one.first >= 0:
+        parts.append(f"{shown(names[one.first])} first in its list")
     return f"{shown(one.name)} {', '.join(parts) or 'in another order'}"
 
 
@@ -618,8 +620,8 @@ def _by(back: Plan, waves: int) -> str:
     return "by moves inside nodes alone" if alone else f"in {counted(waves, 'wave')}"
 
 
-Row = tuple[tuple[int, ...], int]
-"""The nodes of a partition by slot, and the one that leads; -1 for none."""
+Row = tuple[tuple[int, ...], int, int]
+"""The nodes of a partition by slot, the one that leads, and the preferred one; -1 for none."""
 
 
 def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
@@ -649,10 +651,14 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
             if row != (was := at[r]):
                 p = int(touched[r])
                 restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
+                restored &= row[2] == first[r][2]
+                heads = row[2] if row[:2] == was[:2] else -1
                 joins = comers(was[0], row[0])
                 lies = _disks_of(target, r) if target.disk is not None else {}
                 changes.append(
-                    Change(p, names[p], was[0], row[0], was[1], row[1], restored, joins, lies)
+                    Change(
+                        p, names[p], was[0], row[0], was[1], row[1], restored, joins, lies, heads
+                    )
                 )
                 at[r] = row
         if changes:
@@ -671,10 +677,10 @@ def _disks_of(placement: Placement, p: int) -> dict[int, int]:
 def listed(placement: Placement) -> list[Row]:
     """Return the rows of a placement one by one."""
     first, nodes = placement.first.tolist(), placement.node.tolist()
-    led = placement.leader_node.tolist()
+    led, preferred = placement.leader_node.tolist(), placement.preferred_node.tolist()
     return [
-        (tuple(nodes[begin:end]), leads)
-        for begin, end, leads in zip(first, first[1:], led, strict=False)
+        (tuple(nodes[begin:end]), leads, prefers)
+        for begin, end, leads, prefers in zip(first, first[1:], led, preferred, strict=False)
     ]
 
 
@@ -882,7 +888,10 @@ def _files(
         look=[*carrier.look(plan)],
         hold=[*carrier.hold],
         waves=[
-            WaveForm([*_expected(wave, carrier)], [*one.commands], [*one.ends])
+            WaveForm(
+                [*_expected(wave, carrier)], [*one.commands],
+                {change.name: change.first for change in wave if change.first >= 0}, [*one.ends],
+            )
             for wave, one in zip(waves, orders, strict=True)
         ],
         before=[*before.commands],
@@ -911,7 +920,8 @@ def _expected(wave: Wave, carrier: Carrier) -> Iterator[Expected]:
         leads = carrier.leader(one)
         # no check sees whether a leader changed that the system chooses by itself, nor that a list
         # has its order back in which who leads now came first
-        if leads not in (-1, one.led) or one.joins or {*one.before} != {*one.after}:
+        moves = one.joins or {*one.before} != {*one.after}
+        if leads not in (-1, one.led) or moves or one.first >= 0:
             before, after = ([n for n in row if n >= 0] for row in (one.before, one.after))
             yield Expected(one.name, before, after, one.led, leads)
 

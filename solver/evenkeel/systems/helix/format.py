@@ -447,7 +447,7 @@ def _divided(wave: Wave) -> list[Wave]:
     first: list[Change] = []
     then: list[Change] = []
     for one in wave:
-        partition, name, before, after, led, leads, restored, joins, _ = one
+        partition, name, before, after, led, leads, restored, joins, *_ = one
         if joins:
             both = (*before, *joins)
             first.append(Change(partition, name, before, both, led, led, False, joins))

@@ -325,7 +325,8 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
         own = Orders()
         for one in wave:
             # an election alone gives the lead back to the first of a list
-            if returns[one.partition] and one.before == one.after and leader(one) == one.after[0]:
+            elected_alone = one.first < 0 and returns[one.partition] and one.before == one.after
+            if elected_alone and leader(one) == one.after[0]:
                 del lists[one.partition]
         name = stem(number, len(waves))
         if lists:

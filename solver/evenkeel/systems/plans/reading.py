@@ -40,7 +40,7 @@ from evenkeel.systems.registry import BEGINNING, PLAN, kind_in_words
 NAME: Literal["evenkeel-plan"] = "evenkeel-plan"
 
 ChangeName = Literal["move", "lead", "promote", "demote"]
-KindName = Literal["copy", "promote", "lead", "demote", "remove", "swap"]
+KindName = Literal["copy", "promote", "lead", "demote", "remove", "swap", "order"]
 StepId = Int32 | str
 NODES = {"source": "from", "target": "to"}
 """How the two ends of a step are written: Python keeps the first of these words to itself."""
@@ -462,7 +462,7 @@ def _numbers_of_disks(cluster: Cluster) -> dict[str | None, int]:
     return {None: -1} | {name: d for d, name in enumerate(names)}
 
 
-JOINS = ("copy", "promote", "lead")
+JOINS = ("copy", "promote", "lead", "order")
 """Kinds that need a node to go to."""
 
 LEAVES = ("demote", "remove")
