@@ -107,7 +107,7 @@ def looks(case: Case) -> list[str]:
 SLICED = {
     "balance level 0.04": {"place": 5, "leaders": 10},
     "balance repair": {"place": 3},
-    "balance 1,000 moves": {"repair": 3},
+    "balance 1,000 moves": {"place": 3},
     "ceph_crush ": {"crush": 10},
     "ceph_upmap ": {"crush": 10, "upmap": 3},
     "longhorn volume by volume": {"balance": 5},

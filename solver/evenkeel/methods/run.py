@@ -25,7 +25,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
@@ -43,6 +42,7 @@ from evenkeel.methods.shared.disk_exchanges import with_disks_in_view
 from evenkeel.methods.shared.disks import on_disks, placed_on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
 from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
+from evenkeel.methods.shared.replica_counts import slots_kept
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
@@ -381,31 +381,13 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
         node = np.where(held[before.owner], before.node, node)
         leader = np.where(held, before.leader, leader)
     if (elected := marked(before, Flag.ELECTED)).any():
-        node = _in_their_slots(before, node, elected)
+        node = node[slots_kept(before, np.where(elected[before.owner], node, before.node))]
         at = np.maximum(before.leader_replica, 0)
         lives = np.append(cluster.nodes.serves, False)[before.node[at]]
         leader = np.where(elected & lives & (node[at] >= 0), before.leader, leader)
     if np.array_equal(before.node, node) and np.array_equal(before.leader, leader):
         return before
     return before.replaced(node, leader)
-
-
-def _in_their_slots(
-    before: Placement, node: NDArray[np.int32], which: NDArray[np.bool_]
-) -> NDArray[np.int32]:
-    """Return nodes, (K,), of which slots of one role have back their own from each other."""
-    moved = np.flatnonzero((node != before.node) & which[before.owner] & (before.node >= 0))
-    if not len(moved):
-        return node
-    node = node.copy()
-    for k in moved.tolist():
-        p = before.owner[k]
-        row = slice(before.first[p], before.first[p + 1])
-        alike = (node[row] == before.node[k]) & (before.role[row] == before.role[k])
-        if node[k] != before.node[k] and alike.any():
-            other = before.first[p] + int(np.argmax(alike))
-            node[k], node[other] = node[other], node[k]
-    return node
 
 
 def _is_time_for(chosen: Method, request: Request) -> bool:

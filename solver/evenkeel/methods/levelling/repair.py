@@ -47,14 +47,14 @@ ROUNDS = 4
 """How often it is looked, as long as anything is found: one step makes room for another."""
 
 
-def repair(run: SearchRun) -> None:
+def place_waiting(run: SearchRun) -> None:
     """Place what waits, the most endangered partitions first, as far as the budgets go."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(len(state.load)))
     replace_leaders(problem, state, scan)
     if not run.forced.any():
         return
-    place(run, most_endangered_first(run, run.waiting), "repair")
+    place(run, most_endangered_first(run, run.waiting), "place")
     make_room(problem, state, run.waiting, lambda: run.look("make room"))
     _place_beside_spread(run)
     replace_leaders(problem, state, scan)
@@ -66,7 +66,7 @@ def place_what_fits(run: SearchRun) -> bool:
     waiting = run.waiting
     if run.stop is not None or not waiting.any():
         return False
-    return place(run, most_endangered_first(run, waiting), "repair") > 0
+    return place(run, most_endangered_first(run, waiting), "place") > 0
 
 
 def place(run: SearchRun, order: NDArray[np.int64], stage: str) -> int:
@@ -136,7 +136,7 @@ def _place_beside_terms(run: SearchRun) -> bool:
         return False
     asked = run.problem
     run.problem = _without_counted_terms(asked)
-    placed = place(run, most_endangered_first(run, nowhere), "repair") > 0
+    placed = place(run, most_endangered_first(run, nowhere), "place") > 0
     run.problem = asked
     return placed
 
@@ -170,7 +170,7 @@ def _placed_beyond(run: SearchRun, came: NDArray[np.int64], waiting: NDArray[np.
     for tiers in np.unique(spare, axis=1).T:
         if tiers.any():
             run.problem = _without_spread(asked, np.flatnonzero(tiers))
-            placed += place(run, order[np.all(spare == tiers[:, None], axis=0)], "repair")
+            placed += place(run, order[np.all(spare == tiers[:, None], axis=0)], "place")
     run.problem = asked
     return placed
 
@@ -182,7 +182,7 @@ def _place_unled(run: SearchRun) -> bool:
     if not nowhere.any() or not has_leaders(run.request.cluster):
         return False
     every = np.ones(len(run.state.leader), bool)
-    return _placed(run, most_endangered_first(run, nowhere), "repair", every) > 0
+    return _placed(run, most_endangered_first(run, nowhere), "place", every) > 0
 
 
 def _without_counted_terms(problem: Problem) -> Problem:

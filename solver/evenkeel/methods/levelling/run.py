@@ -2,31 +2,33 @@
 
 Budgets bind all of it: they are among the rules that admit a move.
 
-1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
+The phases have the names that timings and callbacks show, and these names alone:
+
+1. *prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
-2. *Repair*, where budgets bind: waiting replicas are placed, the most endangered partitions first.
-3. *Rules*: rules broken between replicas are repaired, one move at a time, soft ones yielding to
+2. *place*, where budgets bind: waiting replicas are placed, the most endangered partitions first.
+3. *rules*: rules broken between replicas are repaired, one move at a time, soft ones yielding to
    hard ones, and skews of groups completely; a partition without a replica that can lead where it
    is has one moved. Where nodes only hold too many of a group, by soft rules, that is left to the
    descent.
-4. *Place and level*: the descent places waiting replicas, together with the fewest that overfull
-   nodes must lose, and brings every node below its target; a replica that fits nowhere displaces
-   smaller ones, or any that fits elsewhere. Repairs that failed for want of room are tried again.
-5. *Pairs*: two replicas of a partition move at once, to repair it, or where single moves did not
-   level all. Where goals are missed still, the highest nodes are left out and the others levelled;
-   and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
-   undone: under budgets they would be made in vain, run after run. Where walks levelled all,
-   leaders are chosen again, beside the initial ones. Where replicas weigh alike, cycles save moves
-   until there are none to save.
-6. *Refine*: where replicas are few, the placement is refined, unless its moves are proven. Where
-   the gain is negligible, everything stays.
-7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
-   others.
-8. *Relax soft rules*: they yield where a replica would otherwise have no node.
-9. *Leaders*: live replicas take over from lost ones, and followers move instead of leaders.
-10. *Last pass*: every placement, leader change or removal that takes a single step by now is made.
-11. *Groups*: leaders are changed as goals for the leaders of groups ask, and replicas moved where
-    that is not enough.
+4. *level*: the descent places waiting replicas, together with the fewest that overfull nodes must
+   lose, and brings every node below its target; a replica that fits nowhere displaces smaller
+   ones, or any that fits elsewhere. Repairs that failed for want of room are tried again, and then
+   follows *level again*.
+5. *pairs*: two replicas of a partition move at once, to repair it, or where single moves did not
+   level all.
+6. *others*: where goals are missed still, the highest nodes are left out and the others levelled.
+7. *soft rules*: where soft rules shall yield to goals, they do. Moves that bring missed goals no
+   nearer are undone: under budgets they would be made in vain, run after run.
+8. *recall*: where walks levelled all, leaders are chosen again, beside the initial ones.
+9. *cycles*: where replicas weigh alike, cycles save moves until there are none to save.
+10. *refine*: where replicas are few, the placement is refined, unless its moves are proven. Where
+    the gain is negligible, everything stays.
+11. *floors*: nodes below their floor take replicas from nodes that can spare them, or trade some
+    for others. Then *soft rules* yield where a replica would otherwise have no node.
+12. *leaders*: live replicas take over from lost ones, and followers move instead of leaders; every
+    placement, leader change or removal that takes a single step by now is made. At last, leaders
+    are changed as goals for the leaders of groups ask, and replicas moved where that is not enough.
 """
 
 from collections.abc import Callable
@@ -57,9 +59,9 @@ from evenkeel.methods.levelling.repair import (
     Restraint,
     look_once_more,
     place,
+    place_waiting,
     place_what_fits,
     prepare,
-    repair,
 )
 from evenkeel.methods.levelling.rest import (
     count_misled,
@@ -85,6 +87,7 @@ from evenkeel.methods.shared.replica_counts import (
     dropped_in_vain,
     kept,
     leading_slots,
+    slots_kept,
     still_led,
     waits_in_place_of_another,
 )
@@ -134,7 +137,7 @@ def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
     """Place what waits, room being made for it, and let partitions be led; level nothing."""
 
     def phases(run: SearchRun) -> None:
-        repair(run)
+        place_waiting(run)
         repair_leaders(run)
         complete(run)
 
@@ -176,12 +179,12 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
 
 
 def search(run: SearchRun) -> None:
-    """Repair, repair, place and level, as far as clock, work and caller allow."""
+    """Place, repair, level and save moves, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
     # what waits goes before rules, which would else take all of a budget, the time or the work
     if run.problem.budgets.binds or (run.broken and run.has_limit):
-        with run.timed("repair"):
-            repair(run)
+        with run.timed("place"):
+            place_waiting(run)
     if run.broken and not only_crowded(run):
         with run.timed("rules"):
             repair_rules(run)
@@ -387,22 +390,15 @@ def in_their_slots(
     leader: NDArray[np.int16],
     dropped: NDArray[np.bool_],
 ) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a placement in which a replica that keeps node and role keeps its slot.
+    """Return a placement in which replicas keep their slots, and which are ``dropped (K,)`` then.
 
-    And which replicas are ``dropped (K,)`` then: where another took its place, it is that one.
+    Where another took the place of a dropped replica, it is that one.
     """
-    node, leader, dropped = node.copy(), leader.copy(), dropped.copy()
-    for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
-        first, end = int(before.first[p]), int(before.first[p + 1])
-        for k in range(first, end):
-            here = before.node[k]
-            for i in range(first, end) if node[k] != here >= 0 else ():
-                if node[i] == here != before.node[i] and before.role[i] == before.role[k]:
-                    node[i], node[k] = node[k], node[i]
-                    dropped[i], dropped[k] = dropped[k], dropped[i]
-                    if leader[p] in (i - first, k - first):
-                        leader[p] = i + k - 2 * first - leader[p]
-    return before.replaced(node, leader), dropped
+    order, first = slots_kept(before, node), before.first
+    slot = np.argsort(order) - first[before.owner]
+    leader, led = leader.copy(), np.flatnonzero(leader >= 0)
+    leader[led] = slot[first[led] + leader[led]]
+    return before.replaced(node[order], leader), dropped[order]
 
 
 def _led_at_last(placement: Placement, cluster: Cluster) -> Placement:

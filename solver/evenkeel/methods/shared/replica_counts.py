@@ -9,8 +9,21 @@ from evenkeel.measure.elections import electable, would_lead
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.memoize import memoize
+
+
+def slots_kept(before: Placement, node: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return whose node each slot takes for replicas with their old node to keep it, (K,)."""
+    order = np.arange(len(node))
+    for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
+        row = range(int(before.first[p]), int(before.first[p + 1]))
+        for k in row:
+            here = before.node[k]
+            for i in row if node[order[k]] != here >= 0 else ():
+                if node[order[i]] == here != before.node[i] and before.role[i] == before.role[k]:
+                    order[i], order[k] = order[k], order[i]
+    return order
 
 
 def leading_slots(
