@@ -1,8 +1,14 @@
 """What is wrong with rules is reported, and what only looks wrong is not."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from evenkeel.model.rules import Limit, Rule, readable, word
+from evenkeel.planning.replay import rules as replay
+from evenkeel.planning.resources import Tie
+from evenkeel.simulate.engine.world import DomainLimit
 from tests.support.plain_cluster import build, faults_of
 
 
@@ -168,3 +174,23 @@ class TestRules:
         assert Rule().limits(per_node=False) == []
         assert Rule(spread={"node": None}).limits() == []
         assert Rule(spread={"node": (1, "soft")}).limits() == [Limit("node", "spread", 1, False)]
+
+
+UNKNOWN: Any = "unknown"
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda: DomainLimit(np.zeros(2, np.int32), UNKNOWN, 1).broken(
+            np.zeros((1, 2), np.int32), np.ones((1, 2), bool)
+        ),
+        lambda: Tie(UNKNOWN, 0, 0, 1, -1, np.ones(1, bool)).kept(np.ones((1, 1), np.int64)),
+        lambda: replay._value(UNKNOWN, np.ones((1, 1), np.int64), np.ones((1, 1), bool)),
+        lambda: replay.IS_MAXIMUM[UNKNOWN],
+    ],
+    ids=["simulator", "planner", "replay", "bounds of the replay"],
+)
+def test_no_kind_of_limit_counts_as_another(judge):
+    with pytest.raises((AssertionError, KeyError), match=UNKNOWN):
+        judge()

@@ -9,7 +9,7 @@ replicas of partitions and of groups in the domains of a tier are checked by the
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -605,7 +605,9 @@ def suspects(placed: PlacementCounts, binding: Binding, row: int) -> Rows:
     distinct = ((earlier == 0) & inside).sum(0)
     if binding.kind == "min_domains":
         return np.flatnonzero((distinct < binding.amount) & bound)
-    return np.flatnonzero((distinct > binding.amount) & bound)
+    if binding.kind == "max_domains":
+        return np.flatnonzero((distinct > binding.amount) & bound)
+    assert_never(binding.kind)
 
 
 def _repeats(placed: PlacementCounts, domain: Ints32) -> tuple[NDArray[np.int8], Flags]:
@@ -650,11 +652,13 @@ def _broken(
         )  # fmt: skip
     if binding.kind == "skew":
         unfit = _skew(cluster, scope, row, members, who, at, count) - amount
+    elif binding.kind == "max_domains":
+        unfit = np.bincount(who, minlength=len(members)) - amount
+    elif binding.kind == "min_domains":
+        short = amount - np.bincount(who, minlength=len(members))
+        unfit = np.where(scope.wanted[members], short, 0)
     else:
-        distinct = np.bincount(who, minlength=len(members))
-        unfit = distinct - amount if binding.kind == "max_domains" else amount - distinct
-        if binding.kind == "min_domains":
-            unfit = np.where(scope.wanted[members], unfit, 0)
+        assert_never(binding.kind)
     bad = np.flatnonzero(unfit > 0)
     return violations(
         binding.violation, unfit[bad], asked=amount[bad], tier=row, **{scope.column: members[bad]}

@@ -1,6 +1,5 @@
 """Bind rules to partitions and groups: limits and terms by class, as arrays."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,14 +8,11 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows
-from evenkeel.model.rules import COUNTS, REQUIREMENTS, Limit, LimitKind, Rule, Term
+from evenkeel.model.rules import COUNTS, REQUIREMENTS, Limit, LimitKind, Rule, Term, nodes_meeting
 from evenkeel.model.runtime.memoize import memoize
 
 NONE = -1
 """Amount of a limit that does not bind."""
-
-TAG = re.compile(r"([+-])\s*([^=]+)")
-LABEL = re.compile(r"([^=]*?)\s*(!?=)\s*(.+)")
 
 
 @dataclass(frozen=True)
@@ -153,11 +149,7 @@ def read_from(cluster: Cluster) -> tuple[object, ...]:
 
 def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> Flags:
     """Return the nodes on which every condition of every expression holds, (N,)."""
-    meets = np.ones(len(cluster.nodes), bool)
-    for text in texts:
-        for condition in text.split(","):
-            meets &= _holds(cluster, condition.strip())
-    return meets
+    return nodes_meeting(texts, cluster.nodes, cluster.topology)
 
 
 def nodes_of(cluster: Cluster, term: Term) -> Flags:
@@ -181,30 +173,6 @@ def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> Flags:
     for q, is_open in enumerate(scope.open):
         eligible[q, domain[is_open & usable]] = True
     return eligible
-
-
-def _holds(cluster: Cluster, condition: str) -> Flags:
-    """Return the nodes on which one condition holds: +tag, -tag, key=value or key!=value; (N,)."""
-    nodes, topology = cluster.nodes, cluster.topology
-    tag = TAG.fullmatch(condition)
-    if tag:
-        carried = nodes.tags[tag[2]]
-        return carried if tag[1] == "+" else ~carried
-    label = LABEL.fullmatch(condition)
-    if label is None:
-        raise ValueError(f"{condition!r} is not a condition")
-    key, sign, value = label.groups()
-    meaning: Sequence[str]
-    if key in topology.tiers:
-        row = topology.tiers.index(key)
-        code, meaning = topology.label[row], topology.label_names[row]
-    elif key in nodes.attributes:
-        code, meaning = nodes.attributes[key]
-    else:
-        code, meaning = np.arange(len(nodes), dtype=np.int32), nodes.names
-    # what no node is called, no node is
-    same: Flags = np.equal(code, meaning.index(value) if value in meaning else -2)
-    return same if sign == "=" else ~same
 
 
 def _of_partitions(cluster: Cluster) -> Scope:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -271,10 +271,12 @@ def _mark_limits(
             reached = (count > 0).sum() + (at == 0)
             missing = int((held < 0).sum()) - int(here < 0)
             mark(reached + missing < limit.amount, reason)
-        else:
+        elif limit.kind == "skew":
             eligible = eligible_domains(cluster, scope, row)[scope.rule[bound.member]]
             least = count[eligible].min() if eligible.any() else 0
             mark(at + 1 - least > limit.amount, reason)
+        else:
+            assert_never(limit.kind)
 
 
 def _mark_terms(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -79,8 +79,7 @@ def mask_of(
                 known = some_of([*nodes.tags], printable, 8)
                 message = f"no node carries the tag {test.key!r}; known: {known or 'none'}"
                 faults.add(path, str(test), message)
-                continue
-            holds = nodes.tags[test.key]
+            holds = nodes.tags.get(test.key, np.zeros(len(nodes), bool))
         elif test.key in topology.tiers:
             row = topology.tiers.index(test.key)
             holds = _labelled(topology.label[row], topology.label_names[row], test, faults, path)
@@ -101,6 +100,15 @@ def mask_of(
     return mask
 
 
+def nodes_meeting(texts: Iterable[str], nodes: Nodes, topology: Topology) -> NDArray[np.bool_]:
+    """Return the nodes on which every test of every expression holds, (N,) bool."""
+    meets, silent = np.ones(len(nodes), bool), FaultList()
+    for text in texts:
+        tests = parse_expression(silent, "", text)
+        meets &= mask_of(tests, nodes, topology, silent, "")
+    return meets
+
+
 def domains_left(rule: "Rule", nodes: Nodes, topology: Topology, tier: str) -> list[int]:
     """Return the domains of a tier with nodes that take replicas of a rule.
 
@@ -108,10 +116,7 @@ def domains_left(rule: "Rule", nodes: Nodes, topology: Topology, tier: str) -> l
     """
     if tier not in (*topology.tiers, NODE_TIER):
         return []
-    takes, silent = nodes.serves & nodes.accepts, FaultList()
-    for text in rule.require:
-        tests = parse_expression(silent, "require", text)
-        takes = takes & mask_of(tests, nodes, topology, silent, "require")
+    takes = nodes.serves & nodes.accepts & nodes_meeting(rule.require, nodes, topology)
     domain = np.unique(topology.domain_with_nodes[topology.tier_index(tier)][takes])
     return [] if (domain < 0).any() else domain.tolist()
 
@@ -229,8 +234,10 @@ class Rule:
 
 LimitKind = Literal["spread", "min_domains", "max_domains", "skew"]
 
-LIMITS: tuple[LimitKind, ...] = get_args(LimitKind)
-"""Fields of a rule with limits."""
+LIMITS: dict[LimitKind, bool] = {
+    "spread": True, "min_domains": False, "max_domains": True, "skew": True,
+}  # fmt: skip
+"""Fields of a rule with limits: whether the amount is the most that is allowed."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal, assert_never
 
 import numpy as np
 
@@ -116,7 +117,7 @@ Counts = dict[int, dict[int, Ints64]]
 class Tie:
     """A rule of a group: of what domains of a tier it touches, or of the group that it needs."""
 
-    kind: str
+    kind: Literal["min_domains", "max_domains", "skew", "depends"]
     group: int
     tier: int
     amount: int
@@ -132,7 +133,11 @@ class Tie:
             least = int(mine[self.is_open].min(initial=2**31))
             return not self.is_open.any() or int(mine.max()) - least <= self.amount
         touched = int(np.count_nonzero(mine))
-        return touched <= self.amount if self.kind == "max_domains" else touched >= self.amount
+        if self.kind == "max_domains":
+            return touched <= self.amount
+        if self.kind == "min_domains":
+            return touched >= self.amount
+        assert_never(self.kind)
 
 
 def ties(cluster: Cluster, target: Placement) -> list[Tie]:

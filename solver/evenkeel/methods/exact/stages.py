@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,8 +163,10 @@ def _limit(
         used = [_occupied(variables, count, wanted) for count in counts.values()]
         if limit.kind == "min_domains":
             variables.reasons.hold(sum(used) + slack >= limit.amount, name)
-        else:
+        elif limit.kind == "max_domains":
             variables.reasons.hold(sum(used) <= limit.amount + slack, name)
+        else:
+            assert_never(limit.kind)
     if limit.hard:
         return []
     return [SoftTerm(slack, max(wanted, int(limit.amount)), limit.weight)]

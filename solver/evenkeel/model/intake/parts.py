@@ -37,6 +37,7 @@ from evenkeel.model.rules import (
     Condition,
     Rule,
     mask_of,
+    nodes_meeting,
     parse_expression,
 )
 from evenkeel.model.topology import NODE_TIER, Topology
@@ -450,9 +451,8 @@ def _apart(counts: Mapping[str, int], nodes: Nodes, topology: Topology) -> dict[
     """Return demands, the greatest first, whose nodes do not overlap: their counts add up."""
     taken = np.zeros(len(nodes), bool)
     found: dict[str, int] = {}
-    silent = FaultList()
     for text in sorted(counts, key=lambda text: -counts[text]):
-        mask = mask_of(parse_expression(silent, "", text), nodes, topology, silent, "")
+        mask = nodes_meeting([text], nodes, topology)
         if mask.any() and not (mask & taken).any():
             taken |= mask
             found[text] = counts[text]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,18 +78,19 @@ def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
 def _limit_test(cluster: Cluster, scope: Scope, q: int, limit: Limit) -> Test:
     tier = cluster.topology.tier_index(limit.tier)
     domain_of = serving_domains(cluster, tier)
-    if limit.kind == "skew":
+    kind = limit.kind
+    if kind == "skew":
         return _skew_test(limit, eligible_domains(cluster, scope, tier)[q], domain_of)
 
     def keeps(node: Nodes, role: Roles, twin: Rows | None) -> Flags:
-        if twin is not None and limit.kind == "max_domains":
+        if twin is not None and kind == "max_domains":
             return _either(keeps, node, role, twin)
         domain = domain_of[node]
         if twin is not None:
             home = domain[np.arange(len(node)), twin]
             domain[:, -1] = np.where(domain[:, -1] == home, -1, domain[:, -1])
         domain = np.ascontiguousarray(domain.T)
-        if limit.kind == "spread":
+        if kind == "spread":
             return np.asarray(most_in_one(domain) <= limit.amount)
         distinct = (domain >= 0).sum(0)
         for i in range(1, len(domain)):
@@ -96,9 +98,11 @@ def _limit_test(cluster: Cluster, scope: Scope, q: int, limit: Limit) -> Test:
             for j in range(i):
                 again |= domain[j] == domain[i]
             distinct -= again & (domain[i] >= 0)
-        if limit.kind == "min_domains":
+        if kind == "min_domains":
             return np.asarray(distinct >= limit.amount)
-        return np.asarray(distinct <= limit.amount)
+        if kind == "max_domains":
+            return np.asarray(distinct <= limit.amount)
+        assert_never(kind)
 
     return keeps
 

@@ -10,7 +10,7 @@ would break the rule.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Rows
-from evenkeel.model.rules import REQUIREMENTS, Term
+from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS, LimitKind, Term
 from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind
@@ -201,7 +201,7 @@ class TrajectoryCheck:
     def hold(self, kind: str, of: str, measure: Measure, amount: Ints, tier: int = -1) -> None:
         """Find states beyond the amount of their partition, (P,), that both ends keep to."""
         trajectory = self.trajectory
-        sign = -1 if kind in AT_MOST else 1
+        sign = -1 if IS_MAXIMUM[kind] else 1
         asked = amount[trajectory.partition[trajectory.initial]]
         bound = asked != UNBOUND
         if not bound.any():
@@ -231,8 +231,11 @@ class TrajectoryCheck:
 UNBOUND = np.iinfo(np.int64).min
 """Amount of a partition that is not bound."""
 
-AT_MOST = {"same_node", "spread", "max_domains", "skew", *REQUIREMENTS}
-"""Kinds that are bounded from above; all others are from below."""
+IS_MAXIMUM: dict[str, bool] = {
+    **dict(LIMITS.items()), **dict.fromkeys(("same_node", *REQUIREMENTS), True),
+    **dict.fromkeys((*COUNTS, "min_active", "quorum", "survivor"), False),
+}  # fmt: skip
+"""Whether each kind is bounded from above, or from below."""
 
 
 def check_survival(check: TrajectoryCheck) -> None:
@@ -454,7 +457,7 @@ def _check_binding(
         bound &= scope.wanted
     tables = [_counts(cluster, end, domain, domains) for end in ends]
     eligible = eligible_domains(cluster, scope, tier)[scope.rule]
-    sign = -1 if binding.kind in AT_MOST else 1
+    sign = -1 if IS_MAXIMUM[binding.kind] else 1
     for table in tables:
         bound &= sign * _value(binding.kind, table, eligible) >= sign * amount
     if binding.kind == "spread":
@@ -526,7 +529,7 @@ def _tell(
     domain = np.broadcast_to(domain, len(value))
     found.breach(kind, flow.step[bad], flow.rank[bad], (least - value)[bad], group=group[bad],
                  tier=tier, domain=domain[bad])  # fmt: skip
-    sign = -1 if kind in AT_MOST else 1
+    sign = -1 if IS_MAXIMUM[kind] else 1
     found.tight(kind, f"{of} of groups", least - value, sign * value, sign * least, flow.step,
                 flow.rank, group=group, tier=tier, domain=domain)  # fmt: skip
 
@@ -537,15 +540,19 @@ def _owner(cluster: Cluster, flow: Flow) -> Ints64:
     return cluster.partitions.group[partition].astype(np.int64)
 
 
-def _value(kind: str, table: Ints64, eligible: Flags) -> Ints64:
+def _value(kind: LimitKind, table: Ints64, eligible: Flags) -> Ints64:
     """Return what a kind of limit asks of counts in domains, (G, M)."""
-    if kind == "spread":
-        return np.asarray(table.max(1, initial=0))
-    if kind != "skew":
-        return np.asarray((table > 0).sum(1))
-    most = table.max(1, initial=0)
-    least = np.where(eligible, table, most[:, None]).min(1, initial=np.iinfo(np.int64).max)
-    return np.where(eligible.any(1), most - least, 0)
+    match kind:
+        case "spread":
+            return np.asarray(table.max(1, initial=0))
+        case "min_domains" | "max_domains":
+            return np.asarray((table > 0).sum(1))
+        case "skew":
+            most = table.max(1, initial=0)
+            none = np.iinfo(np.int64).max
+            least = np.where(eligible, table, most[:, None]).min(1, initial=none)
+            return np.where(eligible.any(1), most - least, 0)
+    assert_never(kind)
 
 
 def _by_group(owner: Ints64) -> Iterator[Rows]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.rules import LimitKind, Term
+from evenkeel.model.rules import Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -629,11 +630,11 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Standing:
+class DomainLimit:
     """How the replicas of a partition must stand in the domains of a tier."""
 
     domain: NDArray[np.int32]  # (N,) domain of each node; -1 for none
-    kind: LimitKind  # as in ``model.rules.Limit``: spread, min_domains or max_domains
+    kind: Literal["spread", "min_domains", "max_domains"]  # as in ``model.rules.Limit``
     amount: int  # replicas in one domain, or domains
 
     def broken(self, node: NDArray[np.int32], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -645,8 +646,11 @@ class Standing:
             beyond, before = at[:, self.amount :], at[:, : at.shape[1] - self.amount]
             return np.asarray(((beyond == before) & (beyond >= 0)).any(1))
         apart = inside[:, :1].sum(1) + (inside[:, 1:] & (at[:, 1:] != at[:, :-1])).sum(1)
-        less = self.kind == "min_domains"
-        return np.asarray(apart < self.amount if less else apart > self.amount)
+        if self.kind == "min_domains":
+            return np.asarray(apart < self.amount)
+        if self.kind == "max_domains":
+            return np.asarray(apart > self.amount)
+        assert_never(self.kind)
 
 
 @dataclass(frozen=True)
@@ -656,7 +660,7 @@ class Demands:
     terms: list[tuple[Term, NDArray[np.bool_]]]  # what it wants on some nodes, (N,)
     lead: list[NDArray[np.bool_]]  # (N,) where the leader should be, first choice first
     # hard limits on domains that it sets for each partition by itself; not those on skew
-    limits: list[Standing]
+    limits: list[DomainLimit]
 
     def broken(
         self, node: NDArray[np.int32], held: NDArray[np.bool_], votes: NDArray[np.bool_]
@@ -682,7 +686,7 @@ def demands_of(cluster: Cluster) -> list[Demands]:
             terms=[(term, nodes_of(cluster, term)) for term in rule.terms()],
             lead=[nodes_that_meet(cluster, [text]) for text in rule.lead],
             limits=[
-                Standing(domains[cluster.topology.tier_index(one.tier)], one.kind, one.amount)
+                DomainLimit(domains[cluster.topology.tier_index(one.tier)], one.kind, one.amount)
                 for one in rule.limits()
                 if one.hard and one.kind != "skew"
             ],

@@ -23,7 +23,7 @@ from evenkeel.model.reading.arrays import MOST_IN_ALL, ROUNDING, entries_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_number, check_truth
 from evenkeel.model.reading.selection import find_nodes
-from evenkeel.model.rules import mask_of, parse_expression
+from evenkeel.model.rules import nodes_meeting
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.model.runtime.printable import counted
@@ -190,7 +190,7 @@ def read_stock(
 
 def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what nodes have to share to stand for each other, beside needs; a row for each."""
-    nodes, topology, none = cluster.nodes, cluster.topology, FaultList()
+    nodes, topology = cluster.nodes, cluster.topology
     own = own_tiers(cluster)
     forbidden = np.zeros(len(nodes))
     at = np.unique(cluster.forbidden[:, 1])
@@ -204,8 +204,7 @@ def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
             label for tier, label in zip(topology.tiers, topology.domain, strict=True)
             if tier not in own
         ),
-        *(mask_of(parse_expression(none, "", text), nodes, topology, none, "")
-            for text in sorted(texts)),
+        *(nodes_meeting([text], nodes, topology) for text in sorted(texts)),
     ]).astype(np.float64))  # fmt: skip
 
 
