@@ -186,3 +186,11 @@ def test_a_stream_stays_in_its_cluster_as_printed(public):
     answer = case.run("solve", "report.txt", "streams.txt", "--table", "moves.json")
     assert answer.code == 4 and "3 require cluster=c1" in answer.text
     assert "6 nodes, 5 alive" in answer.text and json.loads(case.written("moves.json")) == []
+
+
+def test_a_stream_of_which_a_report_names_no_server_is_noted(public):
+    case = public("nats/report-without-servers-of-one-replica")
+    answer = case.run("check", "report.txt")
+    assert answer.code == 0 and "streams without peers, which are left alone (test3)" in answer.text
+    assert "3 nodes, 3 alive · 3 partitions · 6 replicas wanted" in answer.text
+    assert case.run("solve", "report.txt", "--json").json["moves"] == 0

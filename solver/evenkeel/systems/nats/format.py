@@ -576,7 +576,12 @@ def _placement(streams: Sequence[Held], alive: Mapping[str, bool], directs: bool
         "leader": np.array(leader, np.int64),
         "flags": np.concatenate([np.zeros(0, np.int64), *flags]),
         "replicas": np.array(wanted, np.int64),
-        "min_active": np.array(wanted, np.int64) // 2 + 1,
+        # of a stream of one replica, old reports name neither a number of replicas nor a server
+        "min_active": np.where(
+            [bool(one.peers) or one.stream.config.num_replicas > 0 for one in streams],
+            np.array(wanted, np.int64) // 2 + 1,
+            0,
+        ),
     }
 
 

@@ -82,8 +82,6 @@ def _of_reports(faults: FaultList, tables: Sequence[Table]) -> Iterator[dict[str
     ]
     named = {one for *_, marks in rows for one in marks}
     for name, storage, held, marks in rows:
-        if not marks:
-            continue  # a stream of one replica, whose server old releases do not print
         leader = next((one.strip("*!") for one in marks if "*" in one), "")
         followers = {
             name.rstrip("!"): CURRENT
