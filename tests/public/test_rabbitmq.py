@@ -437,3 +437,12 @@ def test_running_nodes_in_one_word_are_those_of_the_cluster(public):
         assert ek.read(queues, status).nodes.alive.tolist() == up
     with pytest.raises(ek.InvalidInput, match="running_nodes: holds names of no disk_nodes"):
         ek.read(queues, status.replace(b'""', b'"rabbit@n1, rabbit@n3"', 1))
+
+
+def test_a_status_without_its_banner_is_read(public):
+    case = public("rabbitmq/status-without-a-banner")
+    answer = case.run("solve", "session.txt", "--replicas", "/=3", "--table", "moves.json")
+    assert answer.code == 0 and "no cluster_status" not in answer.text
+    moves = json.loads(case.written("moves.json"))
+    joins = [(one["partition"], one["to"].split(".")[0]) for one in moves if one["kind"] == "move"]
+    assert sorted(joins) == [("mails", "rabbit@rabbitmq-1"), ("orders", "rabbit@rabbitmq-1")]

@@ -60,11 +60,15 @@ VHOST = re.compile(rb"[ \t](?:-p|--vhost)[ =](\S+)")
 OPTION = re.compile(rb"[ \t]--?[a-z][\w-]*[ =]\S+")
 """The command that asks for the status of a queue, a virtual host, and an option with its value."""
 
-CLUSTER = re.compile(rb"^Cluster status of node \S+? ?\.\.\.[^\n]*\n", re.MULTILINE)
+CLUSTER = re.compile(
+    rb"^(?:Cluster status of node \S+? ?\.\.\.[^\n]*\n|Basics[ \t]*\n\s*(?=Cluster name:))",
+    re.MULTILINE,
+)
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
 TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
 ATOM = re.compile(r"'?([^\s',]+@[^\s',]+)'?")
-"""The parts of a status of a cluster: a title above lines; before RabbitMQ 3.8, names and nodes."""
+"""The parts of a status of a cluster: its banner, or the first title where ``-q`` leaves none; a
+title above lines; before RabbitMQ 3.8, names and nodes."""
 
 ZONE = re.compile(rb"([\w.-]+@[\w.-]+)[ \t:=,]+([\w.-]+)[ \t]*\r?(?:\n|\Z)")
 """A line of a node and its zone."""
