@@ -491,3 +491,22 @@ def test_nodes_alone_hold_nothing(public, tmp_path):
     (tmp_path / "nodes.json").write_text(json.dumps(listed))
     answer = case.run("check", str(tmp_path / "nodes.json"))
     assert answer.code == 0 and "nothing that is placed: it is in kubectl -n" in answer.text
+
+
+ONLY = {"a", "g", "h", "e"}
+"""Volumes with one healthy replica."""
+
+
+@pytest.mark.parametrize("words", [("--level", "5%"), ("--drain", "n1/d1", "--level", "none")])
+def test_the_only_healthy_replica_stays_until_others_are_built(public, words):
+    case = public("longhorn/only-healthy-replica")
+    answer = case.run("solve", "longhorn.json", *words, "--table", "moves.json")
+    assert "volumes with one healthy replica, which stays" in answer.text
+    moves = json.loads(case.written("moves.json"))
+    assert {one["partition"] for one in moves} >= ONLY
+    assert not {one["partition"] for one in moves if one["from"] == "n1/d1"} & ONLY
+
+
+def test_longhorn_itself_builds_beside_the_only_healthy_replica(public):
+    answer = solved(public("longhorn/only-healthy-replica"), "--method", "longhorn")
+    assert answer.json["moves"] == 5

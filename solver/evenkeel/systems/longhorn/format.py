@@ -37,6 +37,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.stranded import with_left_alone, with_stranded
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.folders.carrier import (
@@ -54,6 +55,7 @@ from evenkeel.systems.folders.form import Command, Hold, Setting, literal
 from evenkeel.systems.json_text import decode_json, encode_indented
 from evenkeel.systems.longhorn.auto_balance.compile import rebuilt_notice, waiting_notice
 from evenkeel.systems.longhorn.auto_balance.intake import (
+    DEGRADED,
     FAULTED,
     Disk,
     Host,
@@ -105,6 +107,10 @@ DISCARDED = (
     "are to leave or are not needed: {}: they count for nothing"
 )
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
+LAST = (
+    "volumes with one healthy replica, which stays where it is until others are built, also where "
+    "its node is to be emptied: {}"
+)
 MIGRATING = "volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
 SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
@@ -156,6 +162,11 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     for v in np.flatnonzero(migrating).tolist():
         objects.notes.add(MIGRATING, system.volumes.names[v])
     lost = _lost(cluster, system, reader.gone) & ~migrating
+    last = _last_healthy(cluster, system)
+    for v in cluster.placement.owner[last].tolist():
+        objects.notes.add(LAST, system.volumes.names[v])
+    flags = np.where(last, cluster.placement.flags | Flag.PINNED, cluster.placement.flags)
+    cluster = cluster.with_placement(replace(cluster.placement, flags=read_only(flags)))
     return with_stranded(with_left_alone(cluster, migrating), lost)
 
 
@@ -197,6 +208,17 @@ def _apart_from_engine(cluster: Cluster, system: System) -> NDArray[np.bool_]:
     wished = volumes.locality == DATA_LOCALITY.index("best-effort")
     lacking = np.bincount(near, minlength=len(cluster.partitions)) == 0
     return np.asarray(wished & (volumes.attached >= 0) & lacking)
+
+
+def _last_healthy(cluster: Cluster, system: System) -> NDArray[np.bool_]:
+    """Tell which replicas are the only healthy ones of degraded volumes, and may stay, (K,)."""
+    placement, nodes = cluster.placement, cluster.nodes
+    source = ((placement.flags & Flag.HEALTHY) != 0) & at_node(nodes.serves, placement.node)
+    alone = np.bincount(placement.owner[source], minlength=len(cluster.partitions)) == 1
+    alone &= (system.volumes.robustness == DEGRADED) & (system.volumes.replicas > 1)
+    evicted = (placement.flags & Flag.EVICTING) != 0
+    may_stay = at_node(nodes.may_hold, placement.node) & ~evicted
+    return np.asarray(source & alone[placement.owner] & may_stay)
 
 
 def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.bool_]:

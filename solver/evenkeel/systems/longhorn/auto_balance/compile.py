@@ -332,7 +332,7 @@ def _idle(system: System, cluster: Cluster) -> tuple[NDArray[np.uint8], NDArray[
     """Return why nothing is done to each volume, and which have no replicas yet."""
     volumes, placement = system.volumes, cluster.placement
     held = np.bincount(placement.owner[placement.node >= 0], minlength=len(volumes))
-    pinned = placement.owner[(placement.flags & Flag.PINNED) != 0]
+    free = placement.owner[(placement.flags & Flag.PINNED) == 0]
     faulted = volumes.robustness == FAULTED
     fresh = (held == 0) & ~faulted
     reasons = [
@@ -341,7 +341,7 @@ def _idle(system: System, cluster: Cluster) -> tuple[NDArray[np.uint8], NDArray[
         volumes.migrating,
         ~volumes.in_sync,
         volumes.rebuilding,
-        np.bincount(pinned, minlength=len(volumes)) > 0,
+        np.bincount(free, minlength=len(volumes)) == 0,  # a pinned volume, not a replica alone
     ]
     idle = np.zeros(len(volumes), np.uint8)
     for code in range(len(reasons), 0, -1):
