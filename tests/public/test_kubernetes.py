@@ -417,3 +417,9 @@ def test_pods_of_tables_go_to_nodes_that_have_none(public, name, files, joins):
     answer = case.run("solve", *files, "--table", "moves.json")
     assert answer.code == 0 and "they stay" not in answer.text
     assert Counter(one["to"] for one in json.loads(case.written("moves.json"))) == joins
+
+
+def test_a_pod_that_stays_makes_no_other_one_move(public):
+    answer = public("kubernetes/table-with-single-blanks").run("solve", "pods.txt", "--json")
+    assert answer.code == 0 and answer.json["moves"] == 1
+    assert "affinity-xhmp6: they stay" in answer.err

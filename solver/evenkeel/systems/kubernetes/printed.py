@@ -57,8 +57,8 @@ OWNERLESS = "no owner by the names of the pods {}: they stay"
 NO_RULES = (
     "no requests, rules, taints, budgets or volumes, which tables of kubectl leave out: each pod "
     "counts as one, those of a workload, known by the names of pods only, are apart where they can "
-    "be, as the scheduler has it, a node of unknown capacity has room for 110 pods, and no "
-    "eviction is written; ask for -o json"
+    "be, as the scheduler has it, a node of unknown capacity has room for 110 pods beside those "
+    "that stay, and no eviction is written; ask for -o json"
 )
 
 
