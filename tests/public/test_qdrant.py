@@ -180,3 +180,8 @@ class TestShardKeyAtItsSite:
         case = public("qdrant/shard-key-at-its-site")
         answer = case.run("solve", *self.FILES, "--require", "site1_shard:host=qdrant-site1")
         assert answer.code == 2 and "did you mean 'group=readings/site1_shard'?" in answer.text
+
+
+def test_the_console_names_a_collection_without_a_slash(public):
+    case = public("qdrant/request-of-the-console")
+    assert "(wiki/1)" in case.run("check", "asked.txt").text

@@ -39,7 +39,7 @@ WORDS = re.compile(
 )
 """Words of requests and answers."""
 
-REQUEST = re.compile(rb"/collections/([^/\s\"'?|;)]+)")
+REQUEST = re.compile(rb"(?:/|\bGET +)collections/([^/\s\"'?|;)]+)")
 """A request whose answer does not name the collection."""
 
 
