@@ -194,3 +194,8 @@ def test_a_stream_of_which_a_report_names_no_server_is_noted(public):
     assert answer.code == 0 and "streams without peers, which are left alone (test3)" in answer.text
     assert "3 nodes, 3 alive · 3 partitions · 6 replicas wanted" in answer.text
     assert case.run("solve", "report.txt", "--json").json["moves"] == 0
+
+
+def test_a_stream_in_json_is_read_beside_a_report(public):
+    answer = public("nats/stream-in-json-beside-a-report").run("check", "session.txt")
+    assert answer.code == 0 and "4 nodes, 4 alive · 1 partition · 3 replicas" in answer.text

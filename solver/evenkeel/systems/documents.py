@@ -54,6 +54,9 @@ LARGE, BEGINNING = 2**28, 2**20
 VALUE = re.compile(rb'^[ \t]*(?:[A-Z]\w*: )?(?=\{\s*["}]|\[\s*[\[{"\]])', re.MULTILINE)
 """Where a value of JSON begins on a line, after what ``helix-admin.sh`` puts before it."""
 
+ANSWER = re.compile(rb'\s*(?:\[\s*)?\{\s*"')
+"""The beginning of an object of JSON, or of a list of them."""
+
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 """A text of JSON, or a bracket outside of one."""
 
@@ -168,6 +171,10 @@ class Document:
                 found.append(self.part(start, end, before))
         found[-1:] = [replace(one, after=self.data[done:]) for one in found[-1:]]
         return tuple(found) or (self,)
+
+    def beside_text(self) -> "tuple[Document, ...]":
+        """Return the answers in JSON that a session has beside what it prints for people."""
+        return tuple(one for one in self.values() if ANSWER.match(one.data))
 
     def part(self, start: int, end: int, before: bytes = b"") -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""

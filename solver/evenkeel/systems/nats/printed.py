@@ -58,7 +58,7 @@ def in_json(document: Document) -> tuple[Document, ...]:
         answers.append({"type": LISTED, "streams": None, "missing": silent})
     read = tuple(replace(document, data=msgspec.json.encode(one)) for one in answers if one)
     cut = any(one.notes for one in streams + peers)
-    return (document,) if faults or cut or not read else read
+    return (document,) if faults or cut or not read else (*document.beside_text(), *read)
 
 
 def _are_streams(titles: frozenset[str]) -> bool:
