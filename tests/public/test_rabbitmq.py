@@ -446,3 +446,17 @@ def test_a_status_without_its_banner_is_read(public):
     moves = json.loads(case.written("moves.json"))
     joins = [(one["partition"], one["to"].split(".")[0]) for one in moves if one["kind"] == "move"]
     assert sorted(joins) == [("mails", "rabbit@rabbitmq-1"), ("orders", "rabbit@rabbitmq-1")]
+
+
+@pytest.mark.parametrize(
+    "name", ["rabbitmq/json-beside-a-status", "rabbitmq/commands-in-a-container"]
+)
+def test_a_session_of_two_forms_is_read_as_a_whole(public, name, tmp_path):
+    case = public(name)
+    list_, status = re.split(
+        r"(?=^\$ .*cluster_status)", case.path("session.txt").read_text(), flags=re.M
+    )
+    (tmp_path / "other.txt").write_text(status + list_)
+    for file in ("session.txt", str(tmp_path / "other.txt")):
+        answer = case.run("check", file)
+        assert answer.code == 0 and "4 nodes, 4 alive · 1 partition · 3 replicas" in answer.text

@@ -42,7 +42,9 @@ LISTING = re.compile(
 """The banner or command above a listing, with its virtual host and its columns."""
 
 END = re.compile(
-    rb"\n[ \t]*(?:\n(?![^\n]*@)|\.\.\.done|[^\n]*[#$>] ?(?:sudo )?rabbitmq(?:ctl|admin|-\w+)\b)|"
+    rb"\n[ \t]*(?:\n(?![^\n]*@)|\.\.\.done|"
+    rb"(?:[^\n\t|]*[#$>%] ?)?(?:(?:sudo|kubectl|k|oc|docker|podman) [^\n\t|]*)?"
+    rb"\brabbitmq(?:ctl|admin|-(?:queues|diagnostics|streams|upgrade))[ \t])|"
     rb"\n[^\n\t|]*[#$>%][ \t]*(?=\n|\Z)"
 )
 """What ends a table: a blank line, unless a queue follows, a command, or a prompt."""
@@ -109,7 +111,8 @@ def in_json(document: Document) -> tuple[Document, ...]:
     if faults or not all(answers):
         return (document,)
     read = (msgspec.json.encode(answer) for answer in answers)
-    return tuple(replace(document, data=one) for one in read) or (document,)
+    beside = document.beside_text() if answers else ()
+    return (*beside, *(replace(document, data=one) for one in read)) or (document,)
 
 
 def _status_of_cluster(data: bytes) -> dict[str, Any]:
