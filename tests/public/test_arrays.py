@@ -116,3 +116,29 @@ def test_weights_of_a_ring_that_change():
     result = session.apply(joined).solve(goals=ek.Goals(level=0.05))
     assert (result.status, result.comparison.moves) == ("optimal", 20)
     assert result.levelness.most[0] <= 1.0
+
+
+def broker_sets():
+    """Return two sets of two brokers, 75 % and 10 % full."""
+    return ek.Cluster.from_arrays(
+        dimensions=["disk"], bytes="disk", capacity=np.full((4, 1), 100.0),
+        node_names=["B1", "B2", "B3", "B4"], tags={"bs1": [1, 1, 0, 0], "bs2": [0, 0, 1, 1]},
+        load=[[5.0]] * 15 + [[2.0]] * 5, placement=[[0, 1]] * 15 + [[2, 3]] * 5,
+        rules=[ek.Rule(require=["+bs1"]), ek.Rule(require=["+bs2"])], rule=[0] * 15 + [1] * 5,
+    )  # fmt: skip
+
+
+class TestBrokerSets:
+    """https://github.com/linkedin/cruise-control/issues/1918: a set without room."""
+
+    def test_the_full_set_needs_a_broker(self):
+        (reach,) = ek.headroom(broker_sets(), at_most=0.7).reaches
+        assert reach.at_most < 1.0 and reach.where == "+bs1"
+        found = ek.size(broker_sets(), 1.0, at_most=0.7)
+        assert found.status == "optimal"
+        assert [(row.type, row.nodes) for row in found.nodes] == [("like B1", 1)]
+
+    def test_each_set_gets_brokers_of_its_own(self):
+        found = ek.size(broker_sets(), 1.2, at_most=0.7, survive="node")
+        assert found.status == "optimal"
+        assert [(row.type, row.nodes) for row in found.nodes] == [("like B1", 1), ("like B3", 1)]

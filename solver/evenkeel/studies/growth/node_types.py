@@ -11,9 +11,12 @@ from evenkeel.model.changes import limited_tiers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.newcomers import with_unknown_domains
+from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import check_number, is_whole
+from evenkeel.model.rules import mask_of, parse_expression
+from evenkeel.model.topology import NODE_TIER
 
 Place = str | Mapping[str, str]
 """A domain of the widest tier, or labels by tier."""
@@ -95,7 +98,7 @@ class Kind(NamedTuple):
 def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | None) -> list[Kind]:
     """Turn types as a person writes them into kinds; note what is wrong with them."""
     if given is None:
-        given = [usual_type(cluster)] if cluster.nodes.may_receive.any() else []
+        given = usual_types(cluster)
         if not given:
             faults.add("node_types", None, "must be given: no node of the cluster accepts replicas")
     if isinstance(given, NodeType):
@@ -116,24 +119,46 @@ def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | 
     return kinds
 
 
-def usual_type(cluster: Cluster) -> NodeType:
-    """Return the type of which there are most nodes that accept replicas, the first of equals."""
-    nodes = cluster.nodes
-    accepting = np.flatnonzero(nodes.may_receive)
+def usual_types(cluster: Cluster) -> list[NodeType]:
+    """Return the type of which there are most nodes that accept replicas, the first of equals.
+
+    Others follow where a rule requires tags or attributes that these nodes do not have.
+    """
+    nodes, topology, silent = cluster.nodes, cluster.topology, FaultList()
+    accepting = nodes.may_receive
+    likes = [_usual(nodes, accepting)] if accepting.any() else []
+    for rule in cluster.rules:
+        tests = [
+            test
+            for text in (*rule.require, *rule.voters_require)
+            for test in parse_expression(silent, "require", text)
+            if test.key not in (*topology.tiers, NODE_TIER)
+        ]
+        fit = accepting & mask_of(tests, nodes, topology, silent, "require")
+        if fit.any() and not fit[likes].any():
+            likes.append(_usual(nodes, fit))
+    return [
+        NodeType(
+            f"like {nodes.names[like]}",
+            nodes.capacity[like],
+            tags=[tag for tag, carried in nodes.tags.items() if carried[like]],
+            attributes={
+                key: meaning[codes[like]]
+                for key, (codes, meaning) in nodes.attributes.items() if codes[like] >= 0
+            },
+            max_replicas=int(nodes.max_replicas[like]),
+        )
+        for like in likes
+    ]  # fmt: skip
+
+
+def _usual(nodes: Nodes, among: NDArray[np.bool_]) -> int:
+    """Return the first of the nodes whose capacity most of those have."""
+    chosen = np.flatnonzero(among)
     _, first, count = np.unique(
-        nodes.capacity[accepting], axis=0, return_index=True, return_counts=True
+        nodes.capacity[chosen], axis=0, return_index=True, return_counts=True
     )
-    like = int(accepting[min(first[count == count.max()])])
-    return NodeType(
-        f"like {nodes.names[like]}",
-        nodes.capacity[like],
-        tags=[tag for tag, carried in nodes.tags.items() if carried[like]],
-        attributes={
-            key: meaning[codes[like]]
-            for key, (codes, meaning) in nodes.attributes.items() if codes[like] >= 0
-        },
-        max_replicas=int(nodes.max_replicas[like]),
-    )  # fmt: skip
+    return int(chosen[min(first[count == count.max()])])
 
 
 def _kinds(faults: FaultList, path: str, cluster: Cluster, given: NodeType) -> list[Kind]:

@@ -448,7 +448,8 @@ def size(
         How it grows: a factor on all loads, one by dimension, more of it as a ``Forecast``; or the
         cluster as it will be. As it is, by default.
     node_types : sequence of NodeType, optional
-        What one can get; nodes like most of those that accept replicas, by default.
+        What one can get; by default nodes like most of those that accept replicas, and like others
+        where a rule requires tags or attributes that the former lack.
     survive : str or sequence of str, optional
         What may be lost, as ``sweep`` names it: ``"zone"``, ``"node"``, ``"node pairs"``.
     recover : bool, optional
