@@ -344,8 +344,11 @@ SOUND = {
         "starrocks.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
         "solr.csv": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 2.0000",
     },
+    "tables/nomad-client-joins": {
+        "nodes.txt allocs.txt": "rows of tasks that are no more … 4 nodes, 4 alive · 3 partitions",
+    },
     "tables/swarm-node-joins": {
-        "nodes.txt history.txt": "rows of tasks that were before … 5 nodes, 5 alive · 5 partitions",
+        "nodes.txt history.txt": "rows of tasks that are no more … 5 nodes, 5 alive · 5 partitions",
     },
     "tables/tablets-of-scylla": {
         "tablets.txt": "session, stage … 3 nodes, 3 alive · 16 partitions · 32 replicas",

@@ -455,6 +455,10 @@ def test_a_dead_replica_is_placed_again(public):
         ("tables/openstack-host-is-down", ("hypervisors.csv", "servers.csv", "--level", "none"), 0,
          [(f"9f2c000{one}-6d1b-4a2e-9c58-0242ac12000{one}", "compute3", "compute2")
           for one in (5, 6)]),
+        ("tables/nomad-client-joins", ("nodes.txt", "allocs.txt", "--level", "0"), 0,
+         [("8f1d3c0a", "client-1", "client-3")]),
+        ("tables/vmware-host-in-maintenance", ("hosts.csv", "vms.csv", "--level", "10%"), 0,
+         [("old01", "esx03.lab.local", "esx02.lab.local")]),
         ("tables/proxmox-resources", ("resources.json", "--level", "10%"), 0,
          [("100", "pve1", "pve2"), ("103", "pve1", "pve3")]),
         ("tables/vertica-subscriptions", ("subscriptions.txt", "--drain", "node02"), 4,

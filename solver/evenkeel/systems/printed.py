@@ -191,8 +191,7 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
     rows = [line.split() for line in head if not DASHES.fullmatch(line)]
     widths = {len(row) - len(rows[0]) for row in rows[1:]}
     if PARTED_BY.isdisjoint(rows[0]) or widths not in ({0}, {1}):
-        named = any(title.strip() in PARTED_BY for title in re.split(rb" {2,}", head[0].lower()))
-        return _aligned(document) if named else document
+        return document if PARTED_BY.isdisjoint(head[0].lower().split()) else _aligned(document)
     skipped, titles = widths.pop(), b"\t".join(rows[0])
     lines = (
         b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line)

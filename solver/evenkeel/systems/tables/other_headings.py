@@ -25,7 +25,7 @@ WORDS = {
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "host_name", "node_id", "host", "broker",
              "broker_id", "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers",
-             "owners", "machine", "datanode", "tserver", "hypervisor", "peer_stores"),
+             "owners", "machine", "datanode", "tserver", "hypervisor"),
     "role": ("role", "tablettype", "prirep"),
 }  # fmt: skip
 """What columns of replicas are called, in lower case, ours first."""
@@ -33,16 +33,24 @@ WORDS = {
 BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_code"}}
 """Columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others."""
 
-CHUNK = {"id", "min", "max", "shard"}
-"""Columns of chunks of MongoDB, which stay where they are if they are jumbo."""
+OF_SYSTEMS = (
+    ({"ns", "min", "max"}, {"partition": "id", "node": "shard", "group": "ns"}),
+    ({"uuid", "min", "max"}, {"partition": "id", "node": "shard", "group": "uuid"}),
+    ({"peer_stores"}, {"partition": "id", "node": "peer_stores"}),
+    ({"desired_state"}, {"partition": "name", "node": "node"}),
+    ({"desired"}, {"partition": "id", "node": "node_name", "group": "task_group"}),
+    ({"desired"}, {"partition": "id", "node": "node_id", "group": "task_group"}),
+    (set[str](), {"partition": "name", "node": "vmhost"}),
+)
+"""Columns of chunks of MongoDB, regions of TiKV, tasks of Docker and Nomad and machines of VMware:
+some that the others are ours beside."""
 
 JUMBO = "jumbo"
-BY_NAME = {"peer_stores": ("id", "peer_stores"), "node": ("name", "node", "desired_state")}
-"""Columns that name partitions beside one of nodes, where others tell whose they are: PD, Docker.
-"""
+"""A column of chunks that stay where they are."""
 
-PAST = "\\_ "
-"""How Docker begins the names of tasks that were before."""
+DESIRED = ("desired state", "desired")
+PAST = {"shutdown", "remove", "stop", "evict"}
+"""Columns that tell of tasks of Docker and Nomad that they were before, and how."""
 
 SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
           "db_name", "dbname")  # fmt: skip
@@ -102,13 +110,10 @@ def titles_in(names: AbstractSet[str]) -> dict[str, str]:
         found["node"] = "node"
     if "node" not in found and found.get("partition", "")[:5] == "chunk" and "index" in found:
         found["node"] = found.pop("index")  # a chunk of MongoDB on a shard
-    if called.keys() >= CHUNK:
-        found = {"partition": called["id"], "node": called["shard"]}
-        group = next((one for one in ("uuid", "ns") if one in called), "")
-        found |= {"group": called[group]} if group else {}
-    for node, own in BY_NAME.items():
-        if called.keys() >= {*own} and found.get("node") == called[node]:
-            found["partition"] = called[own[0]]
+    for beside, own in OF_SYSTEMS:
+        if called.keys() >= {*beside, *own.values()}:
+            found = {name: called[one] for name, one in own.items()}
+            break
     if not found.keys() & {"group", "partition"} and found.get("index", "")[:5] == "shard":
         found["partition"] = found.pop("index")
     located = "node" in found and ("partition" in found or found.keys() >= {"group", "index"})
@@ -166,15 +171,15 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     }
     left = [title for one, title in table.titles.items() if one not in read]
     columns, lines = {**columns, **amounts}, table.lines
-    apart = [
-        (segments and one == COORDINATOR) or one.startswith(PAST)
-        for one in columns.get("partition", ())
-    ]
+    wanted = next((table.columns[one] for one in DESIRED if one in table.columns), ())
+    apart = [cell.lower() in PAST for cell in wanted]
+    if segments:
+        apart = [cell == COORDINATOR for cell in columns["partition"]]
     if any(apart):
         kept = [row for row, one in enumerate(apart) if not one]
         columns = {name: [cells[row] for row in kept] for name, cells in columns.items()}
         lines = [lines[row] for row in kept]
-        left.append(OF_COORDINATOR if segments else f"rows of tasks that were before ({PAST})")
+        left.append(OF_COORDINATOR if segments else "rows of tasks that are no more")
     return Table(table.name, columns, lines, titles, notes=table.notes), left
 
 

@@ -58,14 +58,25 @@ STATES = {
 }
 """Our states by what a status says."""
 
-AVAILABILITY = "availability"
-AVAILABLE = {"drain": "draining", "pause": "cordoned"}
-"""Our states of nodes that are up by their availability in a swarm of Docker."""
+AVAILABLE = {
+    "eligibility": {"ineligible": "cordoned"},
+    "drain": {"true": "draining"},
+    "availability": {"pause": "cordoned", "drain": "draining"},
+}
+"""Our states of nodes that are up by columns of Nomad and Docker."""
 
 OF_STORES = "store_state_name"
-CALLED = {"state_name": OF_STORES}
-STORES = {"offline": "draining", "disconnected": "cordoned", "tombstone": "down"}
-"""A column of TiDB, and our states by its words: a store that is offline still has its data."""
+STATED = {
+    OF_STORES: {"offline": "draining", "disconnected": "cordoned", "tombstone": "down"},
+    "connectionstate": {"connected": "up", "maintenance": "draining", "disconnected": "down",
+                        "notresponding": "down"},
+}  # fmt: skip
+"""Columns of TiDB and VMware, and our states by their words: a store that is offline still has its
+data, and machines leave a host in maintenance."""
+
+CALLED = {"state_name": OF_STORES,
+          **dict.fromkeys(("memorygb", "memorytotalgb"), "memory_gb")}  # fmt: skip
+"""Columns of PD and of VMware, and how others call them."""
 
 
 def describes_nodes(
@@ -79,7 +90,7 @@ def describes_nodes(
     names = {*map(_plain, names)}
     named = {*ours, *NAMES} & names
     more = names - named - {PORT}
-    of_states = {STATUS, OF_STORES, *FLAGGED}
+    of_states = {STATUS, *STATED, *FLAGGED}
     more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
         more and more <= tiers
     )
@@ -97,7 +108,7 @@ def with_plain_names(table: Table) -> Table:
 
     A state that is a number, as MongoDB has it, is none of ours.
     """
-    known = {"id", *NAMES, STATUS, OF_STORES, AVAILABILITY, *FLAGGED}
+    known = {"id", *NAMES, STATUS, *CALLED.values(), *FLAGGED}
     called = {
         one: plain
         for one in table.columns
@@ -149,15 +160,23 @@ def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
     ours = ("cap_", "load_", "size_", "leader_load_")
     if any(name.startswith(ours) for one in (table, *nodes) for name in one.columns):
         return table
+    named = {CALLED.get(one, one): one for one in table.columns}
     shared = {
-        name for one in nodes for name, cells in one.columns.items()
-        if name in table.columns and name not in KEPT_APART and LIMIT.fullmatch(name)
-        and all(AMOUNT.fullmatch(cell) for cell in {*cells, *table.columns[name]} - NULLS if cell)
+        named[name]: name for one in nodes for name, cells in one.columns.items()
+        if name in named and name not in KEPT_APART and LIMIT.fullmatch(name)
+        and all(
+            AMOUNT.fullmatch(cell)
+            for cell in {*cells, *table.columns[named[name]]} - NULLS if cell
+        )
     }  # fmt: skip
-    called = {one: f"load_{one}" if one in shared else one for one in table.columns}
+    called = {one: f"load_{shared[one]}" if one in shared else one for one in table.columns}
     columns = {called[one]: cells for one, cells in table.columns.items()}
     titles = {
-        called.get(one, one): f"load_{title}" if one in shared else title
+        called.get(one, one): f"load_{shared[one]}"
+        if one in CALLED and one in shared
+        else f"load_{title}"
+        if one in shared
+        else title
         for one, title in table.titles.items()
     }
     return replace(table, columns=columns, titles=titles)
@@ -172,8 +191,8 @@ def nodes_in_our_words(
     say what is a capacity.
     """
     columns, titles = dict(table.columns), dict(table.titles)
-    if OF_STORES in columns:
-        columns[STATUS] = [STORES.get(cell.lower(), cell) for cell in columns.pop(OF_STORES)]
+    if stated := next((one for one in STATED if one in columns), ""):
+        columns[STATUS] = [STATED[stated].get(cell.lower(), cell) for cell in columns.pop(stated)]
         titles[STATUS] = STATUS
     elif STATUS in columns:
         columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
@@ -183,10 +202,10 @@ def nodes_in_our_words(
         )
         columns[STATUS] = [next(filter(None, row), "up") for row in rows]
         titles[STATUS] = STATUS
-    if AVAILABILITY in columns and STATUS in columns:
-        given = [AVAILABLE.get(cell.lower(), "up") for cell in columns.pop(AVAILABILITY)]
-        both = zip(columns[STATUS], given, strict=True)
-        columns[STATUS] = [own if one == "up" else one for one, own in both]
+    for one in [one for one in AVAILABLE if one in columns and STATUS in columns]:
+        told = [AVAILABLE[one].get(cell.lower(), "up") for cell in columns.pop(one)]
+        both = zip(columns[STATUS], told, strict=True)
+        columns[STATUS] = [own if state == "up" or own == "down" else state for own, state in both]
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
         columns[own], titles[own] = columns.pop(name), own
