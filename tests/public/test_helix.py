@@ -164,6 +164,27 @@ def test_venice_waits_for_an_instance_that_is_down(public):
     assert held(written["store_v3"])["v1_1690"] == 4
 
 
+def test_a_rebalance_on_demand_ends_the_wait(public):
+    case = public("helix/rebalanced-on-demand")
+    answer, _ = solved(case, "--level", "none", "--now", "1700000600")
+    assert (answer.json["moves"], answer.json["broken"]) == (2, {})
+
+
+def test_leaders_that_waged_gives_to_one_instance(public):
+    answer, _ = solved(public("helix/leaders-by-one-instance"), "--level", "none", "--leaders", "0")
+    assert (answer.json["moves"], answer.json["leader_changes"]) == (0, 4)
+    assert answer.json["most_leaders"] == 2
+
+
+def test_small_partitions_make_room_for_a_large_one(public):
+    case = public("helix/waged-large-partition")
+    answer, written = solved(case, "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (3, {})
+    assert len(written["big"]["listFields"]["big_0"]) == 1
+    waged = case.run("solve", str(case.path("dump")), "--method", "helix_waged", "--level", "none")
+    assert waged.code == 3 and "'big_0' has no node" in waged.text
+
+
 def test_servers_that_join_as_unknown_take_nothing(public):
     answer, written = solved(public("helix/venice-joins-as-unknown"))
     assert (answer.json["status"], answer.json["moves"]) == ("optimal", 6)

@@ -239,6 +239,7 @@ def states_of(
         # an instance holds replicas of several resources: the one that waits least counts
         delay = min((_delay_of(faults, one) for one in records.ideal.values()), default=0)
     delayed = delay > 0 and is_true(cluster, "DELAY_REBALANCE_ENABLED", True)
+    demanded = _moment(faults, cluster, "LAST_ON_DEMAND_REBALANCE_TIMESTAMP")
     for n, name in enumerate(names):
         found = records.config(name)
         done = operation(faults, found)
@@ -263,6 +264,7 @@ def states_of(
         known = [moment for moment in moments if moment >= 0.0]
         since[n] = min(known, default=np.nan)
         own = delayed and is_true(found, "DELAY_REBALANCE_ENABLED", True) and now is not None
+        own = own and all(moment >= demanded for moment in known)
         waits = own and bool(known) and since[n] + delay / 1000.0 > (now or 0.0)
         if ALL_RESOURCES in found.rows(DISABLED):
             may |= STATES["EVACUATE"]
