@@ -344,6 +344,7 @@ SOUND = {
         "starrocks.txt": "2 nodes, 2 alive · 2 partitions · 4 replicas",
         "solr.csv": "2 nodes, 2 alive · 2 partitions · 4 replicas … leaders 2.0000",
     },
+    "tables/answers-of-sql": {"crate.json": "2 nodes, 2 alive · 2 partitions · 4 replicas"},
     "tables/nomad-client-joins": {
         "nodes.txt allocs.txt": "rows of tasks that are no more … 4 nodes, 4 alive · 3 partitions",
     },

@@ -29,6 +29,9 @@ HOST = re.compile(
 """Names that nodes have: where those of lists are of this kind and what they list is not, each list
 is of a node."""
 
+TITLED = ("columns", "cols", "meta")
+"""Titles beside rows, as pandas, Elasticsearch's SQL, CrateDB and ClickHouse write them."""
+
 PARTITIONS = ("partitions", "shards")
 TABLES = {"nodes", "replicas", "disks", *PARTITIONS}
 TITLES = {"node", "nodes", "partition", "group", "id", "name"}
@@ -64,8 +67,13 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
     None where the rows are unlike, or of something else.
     """
-    if given.keys() <= {"columns", "index", "data"}:
-        return [[dict(zip(given["columns"], row, strict=True)) for row in given["data"]]]
+    titles = next((given[one] for one in TITLED if isinstance(given.get(one), list)), None)
+    below = next((given[one] for one in ("data", "rows") if isinstance(given.get(one), list)), None)
+    if titles is not None and below is not None:
+        names = [one["name"] if isinstance(one, dict) else one for one in titles]
+        return [
+            [one if isinstance(one, dict) else dict(zip(names, one, strict=True)) for one in below]
+        ]
     if given.keys() <= TABLES:
         return [
             _with_nodes([*map(_by_name, rows)]) if name in PARTITIONS else list(rows)
@@ -87,11 +95,11 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
         index = next(iter(given.values())).keys()
         alike = all(column.keys() == index for column in given.values())
         return [[{title: column[i] for title, column in given.items()} for i in index]] * alike
-    titles = {title for row in given.values() for title in row}
-    if {"partition", "index", "name", "id"} & titles:
+    headed = {title for row in given.values() for title in row}
+    if {"partition", "index", "name", "id"} & headed:
         return [list(given.values())]
-    of = "partition" if titles & {"node", "nodes"} else "node"
-    known = of == "partition" or any(title.startswith("cap_") for title in titles)
+    of = "partition" if headed & {"node", "nodes"} else "node"
+    known = of == "partition" or any(title.startswith("cap_") for title in headed)
     return [[{of: name, **row} for name, row in given.items()]] * known
 
 

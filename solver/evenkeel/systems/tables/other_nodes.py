@@ -92,7 +92,7 @@ def describes_nodes(
     more = names - named - {PORT}
     of_states = {STATUS, *STATED, *FLAGGED}
     more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
-        more and more <= tiers
+        more & tiers and (more <= tiers or PORT in names)
     )
     return bool(named and more_of_them) or names == OF_ZONES or names >= OF_SHARDS
 
@@ -203,8 +203,8 @@ def nodes_in_our_words(
         columns[STATUS] = [next(filter(None, row), "up") for row in rows]
         titles[STATUS] = STATUS
     for one in [one for one in AVAILABLE if one in columns and STATUS in columns]:
-        told = [AVAILABLE[one].get(cell.lower(), "up") for cell in columns.pop(one)]
-        both = zip(columns[STATUS], told, strict=True)
+        given = [AVAILABLE[one].get(cell.lower(), "up") for cell in columns.pop(one)]
+        both = zip(columns[STATUS], given, strict=True)
         columns[STATUS] = [own if state == "up" or own == "down" else state for own, state in both]
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
