@@ -301,7 +301,7 @@ class TestListings:
     @pytest.mark.parametrize(
         "told",
         [
-            b"1.1.1.1 5 6 7 0.4 0.3 0.3 dim * a\n",
+            b"ip heap.percent name\n1.1.1.1 5 a\n",
             b'{"index": "i", "shard": 0, "primary": true, "can_allocate": "no"}',
             b'{"cluster_name": "es", "status": "green", "relocating_shards": 0}',
             b"health status index uuid pri rep docs.count\ngreen open i x 1 1 5\n",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from evenkeel.model.reading.quantities import decimal_marks, read_number, two_re
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_states
-from evenkeel.systems.printed import CUT
+from evenkeel.systems.printed import CUT, LEFT_OUT
 from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]
@@ -80,11 +80,15 @@ def cut(titles: Sequence[str], ends: Sequence[int], line: str) -> Row | None:
 
 
 def split(titles: Sequence[str], line: str) -> Row | None:
-    """Return the cells of a line that is not padded, a word each; the last may be more."""
-    cells = [cell.rstrip() for cell in line.split(None, len(titles) - 1)]
-    if cells[-1] == "UNASSIGNED" and "state" in titles and titles.index("state") < len(cells):
-        cells += [""] * (len(titles) - len(cells))
-    return _row(titles, cells) if len(cells) == len(titles) else None
+    """Return the cells of a line that is not padded, a word each; the last may be more.
+
+    >>> split(["state", "unassigned.reason", "node"], "STARTED  es 1")
+    {'state': 'STARTED', 'node': 'es 1'}
+    """
+    empty = next((EMPTY[word] for word in line.split() if word in EMPTY), None)
+    filled = [one for one in titles if empty is None or not empty.fullmatch(one)]
+    cells = [cell.rstrip() for cell in line.split(None, len(filled) - 1)]
+    return _row(filled, cells) if len(cells) == len(filled) else None
 
 
 def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
@@ -95,6 +99,14 @@ def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
             return None
     return row
 
+
+OF_LOSS = re.compile(r"unassigned\..*")
+EMPTY = {
+    "UNASSIGNED": re.compile("docs|store|dataset|ip|id|node"),
+    "STARTED": OF_LOSS,
+    "RELOCATING": OF_LOSS,
+}
+"""Columns without a cell in the row of a copy, by its state."""
 
 Table = Literal["shards", "allocation", "roles", "attributes"]
 CatKind = Literal[Table, ""]
@@ -115,6 +127,10 @@ ALLOCATION = re.compile(
     rf"(?:(?:(?P<indices>{SIZE}) +)?(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +"
     rf"[0-9]+%? +)?"
     rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
+)
+MEMBER = re.compile(
+    rf"(?P<ip>{ADDRESS})(?: +[0-9.]+)+ +(?P<role>[a-z]+|-)(?: +[a-z_]+(?:,[a-z_]+)*)?"
+    r" +[*-] +(?P<node>\S.*)"
 )
 REMARK = re.compile(r"\s+(?:←|<-).*")
 """What people write behind a row of a listing that they post."""
@@ -145,7 +161,7 @@ SHORT: dict[Table, Mapping[str, str]] = {
     "shards": {
         "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
         "primaryorreplica": "prirep", "st": "state", "sto": "store", "d": "docs", "dc": "docs",
-        "n": "node",
+        "n": "node", "ur": "unassigned.reason",
     },
     "allocation": {
         "s": "shards", "di": "disk.indices", "diskindices": "disk.indices", "du": "disk.used",
@@ -165,10 +181,11 @@ BESIDE_ROLES = frozenset({"ip", "master", "heap.percent", "ram.percent", "cpu", 
 
 
 class Rows(NamedTuple):
-    """Rows of a table, and the line of each."""
+    """Rows of a table, the line of each, and the lines of dots in place of others."""
 
     rows: list[Row]
     lines: list[int]
+    dots: list[int]
 
 
 def kind_of_text(head: str) -> CatKind:
@@ -184,6 +201,8 @@ def kind_of_text(head: str) -> CatKind:
         row = ALLOCATION.fullmatch(line)
         if _heads("allocation", _titles("allocation", line)) or (row and row["total"]):
             return "allocation"
+        if MEMBER.fullmatch(line):
+            return "roles"
         for other in ("roles", "attributes"):
             if _heads(other, _titles(other, line)):
                 return other
@@ -195,20 +214,20 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     lines = [REMARK.sub("", line.rstrip("\r")) for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     titles = _titles(kind, filled[0][1]) if filled else []
-    usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
+    usual: Callable[[str], Row | None] = {"shards": _shard, "roles": _member}.get(kind, _allocation)
     known = usual
     headed = _heads(kind, titles)
     if kind == "shards" and not headed and not any(_placed(_shard(line)) for _, line in filled):
         message = f"{NO_NODE}: ask for all columns, with ?v"
         faults.add(f"{document.name}:{filled[0][0]}", quoted(filled[0][1][:80]), message)
-        return Rows([], [])
+        return Rows([], [], [])
     if headed:
         (number, header), *rest = filled
         # answers that were appended have their headers, and comments above them
         filled = [one for one in rest if one[1].split() != header.split() and one[1][0] != "#"]
         if missing := _missing(kind, titles):
             faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
-            return Rows([], [])
+            return Rows([], [], [])
         filled = _without_words(filled, len(titles))
         ends = borders(header, [line for _, line in filled])
         # padded titles mean padded cells, which may hold blanks
@@ -223,20 +242,21 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         known = partial(_headed, titles, ways)
     elif kind == "shards":
         filled = _without_words(filled, 0)
-    found, wrong = Rows([], []), 0
+    found, wrong = Rows([], [], []), 0
     for number, line in filled:
         row = known(line)
         if row is not None:
             found.rows.append(row)
             found.lines.append(number)
             continue
+        if line.strip() in CUT:
+            found.dots.append(number)
+            continue
         wrong += 1
         if wrong <= LISTED_FAULTS:
             of = {"roles": "nodes", "attributes": "nodeattrs"}.get(kind, kind)
             message = f"is no row of _cat/{of}: ask for it with ?v, or with ?format=json"
-            if line.strip() in CUT:
-                message = "stands for rows that were left out: ask for all of them"
-            elif headed and len(cells := line.split()) < len(titles):
+            if headed and len(cells := line.split()) < len(titles):
                 message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
     return found
@@ -314,6 +334,11 @@ def _shard(line: str) -> Row | None:
     return None if found is None else dict(found.groupdict())
 
 
+def _member(line: str) -> Row | None:
+    found = MEMBER.fullmatch(line.strip())
+    return found and {"ip": found["ip"], "node.role": found["role"], "node": found["node"]}
+
+
 def _allocation(line: str) -> Row | None:
     if NOWHERE.fullmatch(line.strip()):
         return {"node": "UNASSIGNED"}
@@ -335,30 +360,34 @@ Kind = Literal[
 ]  # fmt: skip
 
 PASTED = re.compile(
-    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|\$ |GET |PUT |curl |"
-    rb"/?_cat/|```|HTTP/|[\w-]+: |Enter host password |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|"
-    rb"[ \t]*\r?\n)+"
+    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|--|\$ |curl |"
+    rb"(?i:GET|PUT) |(?:https?://[^\s/]+)?/?_cat/|```|HTTP/|[\w-]+: |Enter host password |"
+    rb"% Total |Dload |\d+ .*--:--:--)[^\n]*\n|[ \t]*\r?\n)+"
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
 BEGINS = re.compile(
-    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:GET +/?_|(?:PUT|POST|DELETE) +/?\w|curl +[^|\n]*_)|"
-    rb"/?_(?:cat|cluster|nodes|all)/"
+    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:(?i:GET) +(?:https?://[^\s/]+)?/?_|"
+    rb"(?i:PUT|POST|DELETE) +(?:https?://[^\s/]+)?/?\w|curl +[^|\n]*_)|"
+    rb"(?:https?://[^\s/]+)?/?_(?:cat|cluster|nodes|all)/"
     rb"|index +shard +prirep |(?:shards|name) +(?:[\w.]+ +)*disk\.)[^\n]*",
     re.MULTILINE,
 )
 """A line that asks for an answer, or the header of a table that another one precedes."""
 
 LAST = re.compile(
-    rb"\s*(?:^[ \t]*(?:```|#|//|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
+    rb"\s*(?:^[ \t]*(?:```|#|//|--|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
 )
 """Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
 
 BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 """Where JSON begins below a table."""
 
-PUT = re.compile(rb"\s*PUT ")
+PUT = re.compile(rb"\s*PUT ", re.IGNORECASE)
 """A request whose body changes settings, and leaves the others."""
+
+CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=([\w.,]+)[^\n]*\s*\Z")
+"""The columns that a request chooses, whose answer has no header without ``?v``."""
 
 PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
 """The path of a request."""
@@ -624,7 +653,13 @@ def _answer(document: Document) -> Document:
     end = last.start() if last else len(document.data)
     if (first, end) == (0, len(document.data)):
         return document
-    return document.part(first, end, document.data[:first])
+    part = document.part(first, end, document.data[:first])
+    chosen = CHOSEN.search(part.before)
+    line = part.data.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if chosen is None or line[:1] in "[{" or any(_heads(one, _titles(one, line)) for one in USUAL):
+        return part
+    header, blank = chosen[1].replace(b",", b" "), first and document.data.count(b"\n", 0, first)
+    return replace(part, data=b"\n" * (blank - 1) + header + part.data[blank - 1 :])
 
 
 def _answers(document: Document) -> list[Document]:
@@ -658,8 +693,7 @@ OTHERS = {
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
-    rb".{0,400}(heap\.percent|node\.role)|[^\n]*[0-9.]+ +[a-z]+ +[*-] +\S": "_cat/nodes needs its "
-    "header (?v), with the columns name and node.role",
+    rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes needs the columns name and node.role",
     rb'\s*\{\s*"error"\s*:.{0,4000}"status"\s*:\s*(?:4|5)\d\d': "the cluster answered "
     "with an error",
     rb"health +status +index": "_cat/indices lists no node",
@@ -772,7 +806,9 @@ def _take_table(found: Findings, document: Document, kind: Table) -> None:
         if token := TOKEN.search(document.data, max(len(document.data) - 400, 0)):
             _note_pages(found, token[1].decode("utf-8", "replace"))
             document = document.part(0, token.start())
-        rows, lines = read_text(found.faults, document, kind)
+        rows, lines, dots = read_text(found.faults, document, kind)
+        for at in dots:
+            found.notes.add(LEFT_OUT, f"{name}:{at}")
     if kind == "shards":
         found.files.append((len(found.shards), name, lines))
         found.shards += rows
