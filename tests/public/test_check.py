@@ -19,7 +19,7 @@ REFUSED = {
     "elasticsearch/answers-of-one-session": {
         "cut.txt": "cut.txt:3: has no column node",
         "indices.txt": "_cat/indices lists no node: give _cat/shards",
-        "cat-nodes.txt": "_cat/nodes needs its header (?v)",
+        "cat-nodes.txt": "needs the answer of _cat/shards",
     },
     "elasticsearch/chosen-columns-without-header": {"shards.txt": "?v"},
     "elasticsearch/copied-by-way-of-a-spreadsheet": {
@@ -112,6 +112,21 @@ REFUSED = {
 """What is said of files that are refused, by case and files; an ellipsis parts several texts."""
 
 BROKEN = {
+    "cockroach/statements-run-at-once": {
+        "before.md nodes.csv": "require 2 … partition 34 · node 4 · asked region=us-east … "
+        "partition 34 · node 8",
+    },
+    "elasticsearch/failed-allocations-by-column": {
+        "session.txt": "unassigned 2 … allocation of jinjianghotel_db_pro/1, jinjianghotel_db_pro/2"
+        " failed … dlog-01 (3 of 241)",
+    },
+    "elasticsearch/full-node-with-dots": {
+        "page.md": "page.md:31: they are not counted … stage: instance-1 (99.7%) … unassigned 1",
+    },
+    "elasticsearch/session-by-full-addresses": {
+        "session.txt shards.txt": "no attributes of nodes … testelk-02 may hold no shard … "
+        "not kept 3",
+    },
     "elasticsearch/answers-of-one-session": {
         "shards.txt allocation.txt":
             "no disk and no shard of Hoder … Sphinxor (2 of 5) … unassigned 2",
@@ -183,6 +198,9 @@ BROKEN = {
 """The same of files in which a hard rule is broken."""
 
 SOUND = {
+    "cockroach/statements-run-at-once": {
+        "session.md nodes.csv": "9 nodes, 9 alive · 3 partitions · 9 replicas",
+    },
     "elasticsearch/answers-with-comments": {
         "shards.txt allocation.txt": "no rows of all copies of uecent-20200622/0",
         "page.txt": "es-node3 (3 of 17)",

@@ -250,11 +250,11 @@ WRAPPED = re.compile(
 MOST_WRAPPED = 2**20
 """Bytes of what people paste from a terminal."""
 
-FENCE = re.compile(rb"[ \t]*```[ \t]*[\w+-]*[ \t\r]*")
+FENCE = re.compile(rb"[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t\r]*")
 QUOTED = re.compile(rb"`[^`]*`(?: +(?= ))?")
 """A line that begins or ends code in Markdown, and code on a line of prose."""
 
-ASIDE = re.compile(rb"[ ]*(?:<[^<>]*>.*|(?:#|\*\*)[^|{}\[\]=;/@$_,\t]*)")
+ASIDE = re.compile(rb"[ ]*(?:<[^<>]*>.*|\{%.*%\}|(?:#|\*\*)[^|{}\[\]=;/@$_,\t]*)")
 """A line of markup, or a heading."""
 
 PROSE = re.compile(
@@ -299,7 +299,7 @@ def _as_utf8(data: bytes) -> bytes:
         data = COLOURS.sub(b"", data)
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
-    if b"```" in head and len(data) <= MOST_WRAPPED:
+    if (b"```" in head or b"~~~" in head) and len(data) <= MOST_WRAPPED:
         data = _out_of_fences(data)
     return bare(_unwrapped(data))
 
@@ -316,7 +316,7 @@ def _out_of_fences(data: bytes) -> bytes:
     inside = {i for a, b in zip(fences[::2], fences[1::2], strict=False) for i in range(a, b + 1)}
     for begin, end in zip(fences[::2], fences[1::2], strict=False):
         # code in an item of a list is indented as its fence
-        indent = lines[begin][: lines[begin].index(b"`")]
+        indent = lines[begin][: -len(lines[begin].lstrip())]
         lines[begin:end] = [line.removeprefix(indent) for line in lines[begin:end]]
     between = (b"" if i in inside else line.strip() for i, line in enumerate(lines))
     if len(fences) % 2 or not _is_prose(between):

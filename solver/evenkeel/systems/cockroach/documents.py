@@ -6,6 +6,7 @@ The tables come as CSV, TSV, JSON or boxes of the SQL shell.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import msgspec
@@ -45,6 +46,9 @@ REQUEST = re.compile(
 PROMPT = re.compile(r"(?m)^\S*@\S*/([\w-]+)>")
 """A prompt of the shell, and the database that it names."""
 
+
+AT_ONCE = re.compile(r"\s*(?:\(\d+ rows?\)\s*)?(?:Time: [^\n]*\s*)*")
+"""What is above a table whose statement ran together with that of the table before."""
 
 TWICE = "more than one state of ranges: the last counts"
 
@@ -96,7 +100,7 @@ def shell_hint(document: Document) -> str:
 def _of_sessions(faults: FaultList, name: str, parts: Sequence[Printed]) -> Iterator[Table]:
     """Yield tables, those with the same columns as one; of the state of nodes the last counts."""
     alike: dict[tuple[str, ...], list[Shown]] = {}
-    for part in parts:
+    for part in _below_their_own(parts):
         table = table_of(faults, name, part)
         before = alike.setdefault(tuple(table.titles.values()), [])
         if _kind_of_names(frozenset(table.columns)) in ("node status", "store status"):
@@ -115,6 +119,17 @@ def _of_sessions(faults: FaultList, name: str, parts: Sequence[Printed]) -> Iter
         notes = [note for table, _ in held for note in table.notes]
         notes += [(TWICE, "")] * (len(held) < len(several))
         yield Table(first.name, columns, lines, {**names, **first.titles}, notes=notes)
+
+
+def _below_their_own(parts: Sequence[Printed]) -> Iterator[Printed]:
+    """Yield tables, those of statements that ran together each below its own."""
+    begins = [i for i, part in enumerate(parts) if i == 0 or not AT_ONCE.fullmatch(part.before)]
+    for a, b in pairwise([*begins, len(parts)]):
+        text = parts[a].before
+        ends = [one.end() for one in REQUEST.finditer(text)][a - b :]
+        several = 1 < len(ends) == b - a
+        for part, end in zip(parts[a:b], ends if several else [len(text)] * (b - a), strict=True):
+            yield part._replace(before=text[:end]) if several else part
 
 
 def _last_printed(tables: Sequence[Shown]) -> list[Shown]:

@@ -342,14 +342,18 @@ def _values(text: str) -> list[str]:
     return [value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')*)'", text)]
 
 
+TEXT = r"(?<!\w\w)'(?:[^']|'')*'"
+"""A text of SQL, and no apostrophe within a word of a sentence around it."""
+
+
 def _statements(text: str) -> Iterator[tuple[str, int]]:
     """Yield statements with the bytes before them; comments are blanked, texts kept whole."""
     blank = re.sub(
-        r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*",
+        rf"{TEXT}|\"(?:[^\"]|\"\")*\"|--[^\n]*",
         lambda found: " " * len(found[0]) if found[0].startswith("--") else found[0],
         text,
     )
-    for found in re.finditer(r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^;'\"]|['\"])+", blank):
+    for found in re.finditer(rf"(?:{TEXT}|\"(?:[^\"]|\"\")*\"|[^;'\"]|['\"])+", blank):
         stripped = found[0].lstrip()
         if stripped:
             start = found.end() - len(stripped)
