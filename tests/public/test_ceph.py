@@ -48,6 +48,30 @@ def test_rules_of_every_kind_are_kept(public, name, how):
     assert "rules none broken" in answer.text
 
 
+def test_devices_hold_as_many_groups_as_the_cluster_listed(public):
+    case = public("ceph/six-devices-of-two-sizes")
+    cluster = ek.read(case.path("page.md"), case.path("crushmap.txt"))
+    held = np.bincount(cluster.placement.node)
+    assert held.tolist() == [51, 77, 47, 81, 49, 79]
+
+
+@BY_EITHER
+def test_what_is_down_and_in_keeps_its_replicas(public, how):
+    case = public("ceph/rack-down-and-in")
+    files = ("dump.txt", "crushmap.txt")
+    cluster = ek.read([case.path(name) for name in files])
+    held, names = cluster.placement, cluster.partitions.names
+    up = np.bincount(held.owner, cluster.nodes.alive[held.node])
+    peered = {names[p] for p in np.flatnonzero(up == 1)}
+    assert peered == {"1.0", "2.1", "2.2", "2.6", "2.b", "2.e", "2.f"}
+    answer = case.run("solve", *files, *how, "-o", "plan.sh")
+    assert answer.code == 3
+    moved = [line.split()[4:] for line in case.written("plan.sh").splitlines()]
+    down = {str(n) for n in np.flatnonzero(~cluster.nodes.alive)}
+    assert moved
+    assert down.isdisjoint(n for pairs in moved for n in pairs)
+
+
 @BY_EITHER
 @pytest.mark.parametrize("name", ["ceph/erasure-host-out", "ceph/erasure-holes-by-crush"])
 def test_holes_are_left_as_they_are(public, name, how):

@@ -29,8 +29,10 @@ def changed(file, change):
 
 
 def pinned_of(cluster):
-    """The groups of which a replica may not move."""
-    owner = cluster.placement.owner[(cluster.placement.flags & Flag.PINNED) != 0]
+    """The groups that stay as they are, whatever devices are up."""
+    held = cluster.placement
+    stays = (held.flags & Flag.PINNED != 0) & cluster.nodes.alive[held.node]
+    owner = held.owner[stays]
     return [cluster.partitions.names[p] for p in np.unique(owner)]
 
 
@@ -201,8 +203,8 @@ class TestCrushText:
 
             found = registry.read(changed(DUMP, uses_it), map_of, STATS)
             own = found.partitions.group[found.placement.owner] == 0
-            assert (found.placement.flags[own] & Flag.PINNED).all()
-            assert not (found.placement.flags[~own] & Flag.PINNED).any()
+            assert (found.placement.flags[own] & Flag.LEFT_ALONE).all()
+            assert not (found.placement.flags[~own] & Flag.LEFT_ALONE).any()
             (note,) = found.native.notes
             assert "pool 1" in note and "msr" in note
             assert (found.placement.node[own] >= 0).mean() > 0.8  # where pg dump has them

@@ -411,6 +411,9 @@ def cluster_of(
     node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
     alone = np.concatenate([np.zeros(0, bool), *(one.alone for one in bound)])
     numbers = np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed])
+    stays = ~alive & exists & (weights > 0)
+    flags = np.where((node != NO_OSD) & stays[np.where(node == NO_OSD, 0, node)], Flag.PINNED, 0)
+    flags |= np.repeat(np.where(alone, int(Flag.PINNED | Flag.LEFT_ALONE), 0), np.diff(first))
     at = {pool.id: i for i, pool in enumerate(listed)}
     also = {name: at[number] for name, number in (names or {}).items()}
     return Cluster.from_arrays(
@@ -438,7 +441,7 @@ def cluster_of(
         placement=np.where(node == NO_OSD, -1, node),
         first=first,
         leader=np.concatenate(leader),
-        flags=np.repeat(np.where(alone, int(Flag.PINNED | Flag.LEFT_ALONE), 0), np.diff(first)),
+        flags=flags,
         native=native,
         native_format=FORMAT,
     )

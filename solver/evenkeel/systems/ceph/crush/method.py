@@ -467,7 +467,7 @@ def ceph_crush(request: Request) -> Outcome:
     assert isinstance(options, CephCrush)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
-    pinned = marked(request.start, Flag.PINNED)
+    pinned = _pinned(request)
     node, leader = request.start.node.copy(), request.start.leader.copy()
     for pool, groups, replicas in _pools(native):
         if pool.id in native.known:
@@ -493,7 +493,7 @@ def ceph_upmap(request: Request) -> Outcome:
     assert isinstance(options, Upmap)
     native, reweight = _map_of(request)
     nodes = request.cluster.nodes
-    alive, pinned = nodes.alive, marked(request.start, Flag.PINNED)
+    alive, pinned = nodes.alive, _pinned(request)
     # one that is excluded keeps what it has; one without weight may give it away
     still = ~alive | (~nodes.accepts & (nodes.weight > 0))
     levelled: dict[int, Upmapped] = {}
@@ -580,6 +580,13 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     faults.raise_if_any()
     assert isinstance(native, CephMap)
     return native, np.where(cluster.nodes.may_hold, native.reweight, 0)
+
+
+def _pinned(request: Request) -> NDArray[np.bool_]:
+    """Return which groups stay, (P,); what is on a device that is down holds back no other."""
+    start, alive = request.start, request.cluster.nodes.alive
+    flags = np.where((start.node < 0) | alive[start.node], start.flags, 0)
+    return marked(replace(start, flags=flags), Flag.PINNED)
 
 
 def _nodes(rows: Rows) -> NDArray[np.int32]:
