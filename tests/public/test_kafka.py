@@ -506,6 +506,10 @@ SHOWN = {
         [head("a", 2, 1) + row("a", 0, 1, "1,2", "1") + row("a", 1, 1, "1", "1")],
         "more replicas than the replication factor in 1 partition (a-0)",
     ),
+    "fewer replicas than": (
+        [head("a", 2, 2) + row("a", 0, 1, "1,2", "1,2") + row("a", 1, 1, "1", "1")],
+        "fewer replicas than the replication factor in 1 partition (a-1)",
+    ),
     "a reassignment to a broker that is down": (
         [
             head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS),

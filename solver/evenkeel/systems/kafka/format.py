@@ -646,7 +646,7 @@ def _of_brokers(cluster: Cluster, missing: Missing) -> Iterator[str]:
 
 
 def _of_reassignments(missing: Missing) -> Iterator[str]:
-    """Yield notes on running reassignments, and on surplus replicas."""
+    """Yield notes on running reassignments, and on surplus and lacking replicas."""
     if missing.reassigned:
         yield (
             f"a running reassignment of {counted(missing.reassigned_count, 'partition')} "
@@ -674,6 +674,13 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
             f"({_some(missing.longer, missing.longer_count)}): those that are in sync stay, others "
             "are dropped, not replaced, where no broker that is down would stay in the list: Kafka "
             "refuses it"
+        )
+    if missing.shorter:
+        yield (
+            "fewer replicas than the replication factor in "
+            f"{counted(missing.shorter_count, 'partition')} "
+            f"({_some(missing.shorter, missing.shorter_count)}): as many are wanted as there are; "
+            "--replicas TOPIC=N gives each as many"
         )
 
 

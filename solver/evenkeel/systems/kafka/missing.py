@@ -69,6 +69,10 @@ class Missing(msgspec.Struct, omit_defaults=True):
     """The first partitions with more replicas than the replication factor of their topic."""
 
     longer_count: int = 0
+    shorter: list[str] = []
+    """The first partitions with fewer of them."""
+
+    shorter_count: int = 0
     beyond: list[str] = []
     """The first topics with ``min.insync.replicas`` above their number of replicas."""
 
@@ -176,7 +180,7 @@ def note_reassigned(
     names: Sequence[str],
     up: NDArray[np.bool_],
 ) -> None:
-    """Record running reassignments and surplus replicas; ``up (K,)`` marks live brokers.
+    """Record running reassignments, surplus and lacking replicas; ``up (K,)`` marks live brokers.
 
     Fewer live brokers than the replication factor show that a target is down where its brokers are
     not listed apart.
@@ -192,6 +196,9 @@ def note_reassigned(
     missing.endless = [names[p] for p in waits[:NAMED].tolist()]
     missing.longer = [names[p] for p in longer[:NAMED].tolist()]
     missing.longer_count = len(longer)
+    shorter = np.flatnonzero(state.shorter)
+    missing.shorter = [names[p] for p in shorter[:NAMED].tolist()]
+    missing.shorter_count = len(shorter)
 
 
 def note_unreadable(missing: Missing, found: Findings, failed: Collection[int]) -> None:

@@ -91,6 +91,9 @@ class Settled(NamedTuple):
     longer: NDArray[np.bool_]
     """(P,): more replicas than the replication factor, and not under reassignment."""
 
+    shorter: NDArray[np.bool_]
+    """(P,): fewer of them."""
+
 
 def mark_listed(found: Findings, rows: Rows) -> NDArray[np.bool_]:
     """Mark the joining and leaving replicas of listed reassignments; return their partitions, (P,).
@@ -126,6 +129,7 @@ def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Set
     wanted = np.bincount(rows.owner[~gone], minlength=len(listed)).astype(np.int32)
     factor = _factors(rows, wanted, under_way)
     longer = rows.described & ~under_way & (factor > 0) & (wanted > factor)
+    shorter = rows.described & ~under_way & (wanted < factor)
     sound, joins = up & rows.in_sync, up & ~rows.in_sync & ~rows.observing
     for p in np.flatnonzero(longer).tolist():
         own = np.arange(rows.first[p], rows.first[p + 1])
@@ -135,7 +139,7 @@ def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Set
             wanted[p] = factor[p]
             gone[own[np.lexsort((own, ~up[own], ~sound[own]))][factor[p] :]] = True
     kept = rows.without(gone) if gone.any() else rows
-    return Settled(kept, ~gone, under_way, wanted, longer)
+    return Settled(kept, ~gone, under_way, wanted, longer, shorter)
 
 
 def _factors(
