@@ -293,6 +293,33 @@ class TestListings:
         assert "not all shards of nodes" in notes_of(cluster)
         assert "a (1 of 9); the others stay, on a node that is drained as well" in notes_of(cluster)
 
+    @pytest.mark.parametrize(
+        "told",
+        [
+            b"10.0.0.1 8 97 3 0.01 0.02 0.03 dilm * a\n10.0.0.2 8 97 3 0.01 0.02 0.03 m - b\n",
+            b"es1 10.0.0.1 8 97 0.01 d * a\nes2 10.0.0.2 8 97 0.01 - m b\n",
+            b"10.0.0.1 8 97 3 dim data,ingest,master * a\n10.0.0.2 8 97 3 m master - b\n",
+        ],
+    )
+    def test_nodes_without_a_header(self, told):
+        cluster = registry.read(text([shard()]), told)
+        assert "no attributes of nodes" in notes_of(cluster)
+        assert dict(zip(cluster.nodes.names, cluster.nodes.accepts.tolist(), strict=True)) in (
+            {"a": True}, {"a": True, "b": False}
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            b"GET _cat/nodeattrs\na h 10.0.0.1 rack r1\n",
+            b"$ curl -s 'es:9200/_cat/nodeattrs?h=node,attr,value'\na rack r1\n",
+            b"GET _cat/nodeattrs?v&h=node,attr,value\nnode attr value\na    rack r1\n",
+        ],
+    )
+    def test_the_columns_of_a_request(self, told):
+        notes = notes_of(registry.read(text([shard()]), told))
+        assert "no roles of nodes" in notes
+
     def test_hidden_indices_have_settings_too(self):
         own = text({"i": {"settings": {"index.number_of_replicas": "0"}}})
         cluster = registry.read(text([shard(), shard(".ds-logs-1")]), own)
@@ -304,6 +331,7 @@ class TestListings:
             b"ip heap.percent name\n1.1.1.1 5 a\n",
             b'{"index": "i", "shard": 0, "primary": true, "can_allocate": "no"}',
             b'{"cluster_name": "es", "status": "green", "relocating_shards": 0}',
+            b'{"stats": {}, "cluster_balance_stats": {}, "routing_table": {"i": {}}}',
             b"health status index uuid pri rep docs.count\ngreen open i x 1 1 5\n",
         ],
     )

@@ -129,8 +129,8 @@ ALLOCATION = re.compile(
     rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
 )
 MEMBER = re.compile(
-    rf"(?P<ip>{ADDRESS})(?: +[0-9.]+)+ +(?P<role>[a-z]+|-)(?: +[a-z_]+(?:,[a-z_]+)*)?"
-    r" +[*-] +(?P<node>\S.*)"
+    rf"(?:\S+ +)?(?P<ip>{ADDRESS})(?: +[0-9.]+)+ +(?P<role>[a-z]+|-)(?: +[a-z_]+(?:,[a-z_]+)*)?"
+    r" +[*m-] +(?P<node>\S.*)"
 )
 REMARK = re.compile(r"\s+(?:←|<-).*")
 """What people write behind a row of a listing that they post."""
@@ -386,7 +386,8 @@ BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 PUT = re.compile(rb"\s*PUT ", re.IGNORECASE)
 """A request whose body changes settings, and leaves the others."""
 
-CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=([\w.,]+)[^\n]*\s*\Z")
+CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=(?P<h>[\w.,]+)[^\n]*\s*\Z")
+ATTRIBUTES = re.compile(rb"_cat/nodeattrs(?P<h>)[^\n]*\s*\Z")
 """The columns that a request chooses, whose answer has no header without ``?v``."""
 
 PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
@@ -600,7 +601,7 @@ def _kind_of(document: Document) -> Kind:
         return "shards"
     if b'"nodes"' in head and re.search(SHUTDOWNS, head):
         return "shutdown"
-    if re.search(ROUTING, head) or re.match(STATE, head):
+    if re.search(ROUTING, head, re.DOTALL) or re.match(STATE, head):
         return "state"
     if b'"nodes"' in head and re.search(STATS, head):
         return "stats"
@@ -627,7 +628,7 @@ SHUTDOWNS = rb'"shutdown_startedmillis"|\A\{\s*"nodes"\s*:\s*\[\s*\]'
 STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 """What ``_nodes/stats`` has and ``_nodes`` has not."""
 
-ROUTING = rb'"routing_(?:table|nodes)"'
+ROUTING = rb'\A(?!\{\s*"stats").*?"routing_(?:table|nodes)"'
 """The parts of ``_cluster/state`` that have copies, by shard and by node."""
 
 STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
@@ -654,11 +655,12 @@ def _answer(document: Document) -> Document:
     if (first, end) == (0, len(document.data)):
         return document
     part = document.part(first, end, document.data[:first])
-    chosen = CHOSEN.search(part.before)
+    chosen = CHOSEN.search(part.before) or ATTRIBUTES.search(part.before)
     line = part.data.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     if chosen is None or line[:1] in "[{" or any(_heads(one, _titles(one, line)) for one in USUAL):
         return part
-    header, blank = chosen[1].replace(b",", b" "), first and document.data.count(b"\n", 0, first)
+    header = (chosen["h"] or b"node,host,ip,attr,value").replace(b",", b" ")
+    blank = first and document.data.count(b"\n", 0, first)
     return replace(part, data=b"\n" * (blank - 1) + header + part.data[blank - 1 :])
 
 
@@ -688,6 +690,8 @@ ROW = (
 """A row of shards among others that are none."""
 
 OTHERS = {
+    rb'\s*\{\s*"stats".{0,4000}"cluster_balance_stats"': "_internal/desired_balance is what the "
+    "balancer wants",
     rb"index,shard,prirep": "commas part its columns, and format=json is read",
     ROW: "_cat/shards with h= needs its header (?v) to be understood",
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
