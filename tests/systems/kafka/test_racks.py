@@ -37,6 +37,17 @@ def properties(files):
     return "\n".join(lines).encode()
 
 
+def test_racks_that_brokers_registered_at_zookeeper():
+    def got(broker, rack):
+        said = {"endpoints": [f"PLAINTEXT://k{broker}:9092"], "rack": rack, "port": 9092}
+        return f"[zk: k1(CONNECTED) 0] get /brokers/ids/{broker}\n{json.dumps(said)}\n"
+
+    missing = "[zk: k1(CONNECTED) 1] get /brokers/ids/9\nNode does not exist: /brokers/ids/9\n"
+    assert racks_of((got(3, "a") + missing + got(4, "b")).encode()) == {"3": "a", "4": "b"}
+    (fault,) = faults_of((got(3, "a") + got(3, "b")).encode())
+    assert fault.value == "b"
+
+
 class TestProperties:
     """``|`` is where a file ends, of which the text that is read shows nothing."""
 

@@ -49,7 +49,15 @@ RPK_BROKER = re.compile(rb"^([0-9]{1,10})\*? +\S+ +[0-9]{1,5} +(\S+) *\r?$", re.
 IDS = re.compile(rb"\bls /brokers/ids\b[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n){0,9}[ \t]*\[([0-9, ]+)\]")
 """The brokers that are registered at ZooKeeper, as its shell lists them."""
 
-LISTS = {b"(id: ": ANSWER, b"RACK": RPK, b"/brokers/ids": IDS}
+REGISTERED = re.compile(
+    rb"\bget /brokers/ids/([0-9]{1,10})\b[^\n]*\n(?:(?![ \t]*\{|[^\n]*\bget /)[^\n]*\n){0,9}"
+    rb"[ \t]*\{(?=[^\n]*\"endpoints\")[^\n]*?(?:\"rack\": ?\"([^\"\n]*)\"|\n)"
+)
+"""What a broker registers there: its rack, if it has one."""
+
+LISTS = {
+    b"(id: ": ANSWER, b"RACK": RPK, b"/brokers/ids": IDS, b"get /brokers/ids/": REGISTERED
+}  # fmt: skip
 """What lists brokers, by a word in each that is soon found."""
 
 
@@ -251,7 +259,12 @@ def read_answers(findings: Findings, document: Document) -> None:
         ]
     for found in IDS.finditer(data):
         listed += [(found.start(1), one, b"null", True) for one in re.findall(rb"[0-9]+", found[1])]
-    if not listed:
+    registered = [*REGISTERED.finditer(data)]  # one is asked for: others may be up
+    for one in registered:
+        at, broker = f"{document.name}:{document.line_at(one.start())}", whole(one[1].decode())
+        if broker is not None:
+            add_rack(findings, document, at, broker, (one[2] or b"").decode("utf-8", "replace"))
+    if not (listed or registered):
         findings.faults.add(document.name, data[:40], "lists no brokers")
     last: dict[bytes, tuple[int, bytes, bool]] = {}
     for start, number, rack, up in sorted(listed):
