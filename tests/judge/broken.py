@@ -191,9 +191,11 @@ def leaving(world: World, came: Standing, after: Standing) -> list[list[float]] 
     for p, row in enumerate(came.rows):
         for slot in leavers(row, after.rows[p]):
             if world.alive[row[slot]]:
-                weight = world.load_of(p, slot, -1)
+                leads = after.leaders[p]
+                ends = leads < 0 or after.rows[p][leads] < 0  # none leads it before it goes
+                weights = [world.load_of(p, slot, one) for one in (-1, came.leaders[p])[: 1 + ends]]
                 for d in world.transient:
-                    held[row[slot]][d] += weight[d]
+                    held[row[slot]][d] += min(weight[d] for weight in weights)
     return held
 
 

@@ -303,6 +303,8 @@ def held_loads(cluster: Cluster, before: Placement, after: Placement) -> Reals:
     weight = load.voter[owner]
     other = before.role[leaving] == Role.NON_VOTER
     weight[other] = load.non_voter[owner[other]]
+    ends = (before.leader_replica[owner] == leaving) & (after.leader_node[owner] < 0)
+    weight[ends] = np.minimum(weight, load.leader[owner])[ends]  # no other leads it before it goes
     held = np.zeros(cluster.nodes.capacity.shape)
     for d in np.flatnonzero(cluster.transient):
         held[:, d] = np.bincount(before.node[leaving], weight[:, d], len(held))

@@ -25,7 +25,7 @@ class Comparison:
     forced : int
         Replicas wanted that stood nowhere, or where they could not stay.
     leader_changes : int
-        Partitions whose leader was alive and is another node now.
+        Partitions whose leader was alive and is another node now, or none though one is wanted.
     removed : int
         Replicas that left without another in their place.
     load_moved : ndarray of float64, shape (D,)
@@ -104,6 +104,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     moved = _moved_load(cluster, after, arrivals)
     led = before.leader_node
     was_led = (led >= 0) & cluster.nodes.alive[np.maximum(led, 0)] if nodes else led >= 0
+    was_led &= (after.leader_node >= 0) | (cluster.partitions.replicas > 0)
     bytes_at = cluster.bytes_dimension
     return Comparison(
         moves=len(arrivals),

@@ -55,7 +55,8 @@ def regressions(
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
-    ``baselines`` returns audits to compare with, by default those of `baselines_of`.
+    ``baselines`` returns audits to compare with, by default those of `baselines_of`, and one of
+    the initial placement without the dead replicas that have left.
     """
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
@@ -76,7 +77,7 @@ def regressions(
     hard = [one for one in audited.found if KINDS[one.kind].hard and one.kind not in BY_LIFE]
     if not hard:
         return found
-    found_before = baselines_of(cluster) if baselines is None else baselines()
+    found_before = _baselines(cluster, after) if baselines is None else baselines()
     for kind, worse_rows in _worse_places(cluster, hard, found_before):
         found.counts[kind] = found.counts.get(kind, 0) + len(worse_rows)
         found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
@@ -176,16 +177,34 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
     """Audit the initial placement, and the same without its dead replicas, once."""
 
     def audited() -> list[Audit]:
-        before = cluster.placement
-        found = [audit(cluster, before)]
-        dead = before.node >= 0
-        dead &= ~np.append(cluster.nodes.serves, False)[before.node]
-        if dead.any():
-            alone = before.replaced(np.where(dead, np.int32(-1), before.node), before.leader)
-            found.append(audit(cluster, alone))
-        return found
+        before, dead = cluster.placement, _dead(cluster)
+        return [audit(cluster, before), *([_audit_without(cluster, dead)] if dead.any() else [])]
 
     return memoize(cluster, "baselines", audited)
+
+
+def _baselines(cluster: Cluster, after: Placement) -> list[Audit]:
+    """Return `baselines_of` a cluster; where only some dead replicas have left, one without them.
+
+    What a dead replica that stays needs of another dead one did not hold before either.
+    """
+    dead = _dead(cluster)
+    left = dead & (after.node != cluster.placement.node)
+    more = [_audit_without(cluster, left)] if left.any() and (dead & ~left).any() else []
+    return [*baselines_of(cluster), *more]
+
+
+def _dead(cluster: Cluster) -> Flags:
+    """Return which replicas of the initial placement stand on dead nodes, (K,) bool."""
+    node = cluster.placement.node
+    return np.asarray((node >= 0) & ~np.append(cluster.nodes.serves, False)[node])
+
+
+def _audit_without(cluster: Cluster, which: Flags) -> Audit:
+    """Audit the initial placement without some of its replicas (K,)."""
+    before = cluster.placement
+    node = np.where(which, np.int32(-1), before.node)
+    return audit(cluster, before.replaced(node, before.leader))
 
 
 def spread_excess(cluster: Cluster, audited: Audit) -> Ints64:
@@ -252,6 +271,8 @@ def _concerned(cluster: Cluster, after: Placement, worse: Ints64) -> Flags:
     concerned[partition[partition >= 0]] = True
     groups = np.zeros(len(cluster.partitions.group_names), bool)
     groups[group[group >= 0]] = True
+    for one, needed in cluster.depends[:, :2].tolist():
+        groups[needed] |= groups[one]
     concerned |= groups[cluster.partitions.group]
     nodes = np.zeros(len(cluster.nodes) + 1, bool)
     nodes[column["node"][column["node"] >= 0]] = True

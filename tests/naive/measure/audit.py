@@ -287,12 +287,15 @@ def check_loads(cluster, placement, rows, found):
     for p, before in enumerate(was):
         now = [n for _, n, _ in rows[p]]
         kept = {(slot, n) for slot, n, _ in rows[p]}
-        for _, n, role in sorted(before, key=lambda one: one[:2] not in kept):
+        for slot, n, role in sorted(before, key=lambda one: one[:2] not in kept):
+            ends = slot == cluster.placement.leader[p] and placement.leader_node[p] < 0
             if n in now:
                 now.remove(n)
             elif nodes.alive[n]:
                 for d in range(len(cluster.dimensions)):
-                    held[n, d] += replica_load(cluster, p, d, False, role)
+                    held[n, d] += min(
+                        replica_load(cluster, p, d, leads, role) for leads in {False, ends}
+                    )
     serving = [
         n for n in range(len(nodes)) if (nodes.alive[n] or nodes.keeps[n]) and not nodes.gone[n]
     ]
