@@ -13,9 +13,9 @@ from evenkeel_kernels.core.leadership import affords_leader, may_be_led_from
 from evenkeel_kernels.core.problem import (
     FEWEST,
     MOST,
-    NON_VOTER,
     SKEW,
     UNLIMITED,
+    VOTER,
     Problem,
     State,
     crossing,
@@ -127,7 +127,7 @@ def count_by_term(
     rules, first = problem.rules, problem.partitions.first
     inside, outside, nowhere = index(0), index(0), index(0)
     for j in range(first[p], first[p + 1]):
-        if rules.term[i, 1] and state.role[j] == NON_VOTER:
+        if rules.term[i, 1] and state.role[j] != VOTER:
             continue
         n = target if j == moved_k else state.node[j]
         if n < 0:
@@ -246,7 +246,7 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
     q = partitions.rule[p]
     here = index(state.node[k])
     for i in range(rules.term_first[q], rules.term_first[q + 1]):
-        if rules.term[i, 1] and state.role[k] == NON_VOTER:
+        if rules.term[i, 1] and state.role[k] != VOTER:
             continue
         mask = rules.term[i, 2]
         if rules.term_mask[mask, n]:
@@ -323,7 +323,7 @@ def keeps_group_limits(problem: Problem, state: State, k: int, n: int) -> bool:
                 return False
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
         mask = rules.term_mask[rules.group_term[i, 2]]
-        if mask[n] or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
+        if mask[n] or (rules.group_term[i, 1] and state.role[k] != VOTER):
             continue
         if here >= 0 and mask[here] and state.group_inside[i] <= rules.group_term[i, 0]:
             return False
@@ -465,7 +465,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
         if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
             return False
-        if state.role[k] == NON_VOTER and problem.partitions.led_from[p] < 0:
+        if state.role[k] != VOTER and problem.partitions.led_from[p] < 0:
             return False  # where it leads now it counts as unled
         if not affords_leader(problem, state, p, n) or not may_step_down(problem, state, k, n):
             return False

@@ -11,6 +11,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.leadership import leader_away
 from evenkeel_kernels.core.problem import (
     NON_VOTER,
+    VOTER,
     Problem,
     State,
     crossing,
@@ -236,7 +237,7 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
             elif sign < 0 and before == 1:
                 state.group_domains[i] -= 1
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
-        if rules.group_term[i, 1] and state.role[k] == NON_VOTER:
+        if rules.group_term[i, 1] and state.role[k] != VOTER:
             continue
         if rules.term_mask[rules.group_term[i, 2], n]:
             state.group_inside[i] += sign

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import (
     admits,
+    affinity,
     beyond_group_limit,
     broken_by,
+    keeps_group_limits,
     rows_of,
 )
 from evenkeel_kernels.core.leadership import admits_leader
@@ -21,8 +23,8 @@ from evenkeel_kernels.core.node_scan import FAR, Scan, lowest, refuse, score_all
 from evenkeel_kernels.core.problem import (
     FEWEST,
     MOST,
-    NON_VOTER,
     SKEW,
+    VOTER,
     Problem,
     State,
     crossing,
@@ -97,7 +99,7 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
         for column in range(FEWEST, SKEW):
             count += beyond_group_limit(problem, state, i, column, come_from, to)
     for i in range(rules.group_term_first[g], rules.group_term_first[g + 1]):
-        if n < 0 or (rules.group_term[i, 1] and state.role[k] == NON_VOTER):
+        if n < 0 or (rules.group_term[i, 1] and state.role[k] != VOTER):
             continue
         if rules.group_term[i, 0] < 0 or state.group_inside[i] < rules.group_term[i, 0]:
             count += int(not rules.term_mask[rules.group_term[i, 2], n])
@@ -140,14 +142,14 @@ def leave_out_dead(
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
         home = index(problem.partitions.home[k])
-        before = breaches(problem, state, p, index(-1), index(-1))
-        if breaches(problem, state, p, k, home) > before:
-            out[k] = True
-        elif breaches_and_skew(problem, state, k, home) > breaches_and_skew(
-            problem, state, k, index(-1)
-        ):
-            out[k] = True
-        else:
+        for row in range(rows_of(problem, p)):
+            broken = broken_by(problem, state, p, row, k, home)
+            out[k] |= broken > broken_by(problem, state, p, row, k, index(-1))
+        there = breaches_and_skew(problem, state, k, home)
+        out[k] |= there > breaches_and_skew(problem, state, k, index(-1))
+        out[k] |= not keeps_group_limits(problem, state, k, home)
+        out[k] |= not affinity(problem, state, k, home)
+        if not out[k]:
             move(problem, state, k, home)
 
 

@@ -16,11 +16,16 @@ def must_relocate(small: Small, keeps: list[bool]) -> list[bool]:
 
 def breaches(small: Small, row: list[int]) -> int:
     """Count replicas too many on a node or in a zone, and those missing inside a term's mask."""
+    return sum(broken(small, row))
+
+
+def broken(small: Small, row: list[int]) -> list[int]:
+    """Count the same, rule by rule."""
     placed = [n for n in row if n >= 0]
-    count = sum(c - 1 for c in Counter(placed).values())
     zones = Counter(small.zone[n] for n in placed)
-    count += sum(max(0, c - small.per_zone) for c in zones.values())
+    found = [sum(c - 1 for c in Counter(placed).values())]
+    found += [sum(max(0, c - small.per_zone) for c in zones.values())]
     for inside, least in zip(small.inside, small.least, strict=True):
         there = sum(inside[n] for n in placed)
-        count += len(placed) - there if least < 0 else max(0, least - there)
-    return count
+        found.append(len(placed) - there if least < 0 else max(0, least - there))
+    return found

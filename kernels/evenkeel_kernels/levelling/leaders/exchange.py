@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.feasibility import admits, keeps_group_limits
+from evenkeel_kernels.core.feasibility import admits, fits, keeps_group_limits
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import (
     VOTER,
@@ -327,8 +327,9 @@ def exchanged(
     move(problem, state, j, index(-1))
     if admits(problem, state, k, here):
         move(problem, state, k, here)
+        fitting = fits(problem, state, j, to)  # beside what went home to a domain of both, too
         move(problem, state, j, here)  # what its going breaks is seen only from where it stands
-        if admits(problem, state, j, to):
+        if fitting and admits(problem, state, j, to):
             move(problem, state, j, to)
             if led == slot or admits_leader(problem, state, p, slot):
                 transfer_leader(problem, state, p, slot)
