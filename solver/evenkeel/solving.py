@@ -17,8 +17,6 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.disks import disk_report
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import regressions
-from evenkeel.measure.spending import exceeded
-from evenkeel.methods.contract import Request
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import MethodRun, checked, run_checked
@@ -92,9 +90,8 @@ def solve(
     Result
         Audited, with bounds. Status ``"partial"`` if something could not be placed or repaired;
         it is then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is
-        broken but the goals are not met. Nothing is worse than before: where a method would
-        have made something worse, the partitions concerned stay as they were, and a warning
-        reports it. Methods that answer bit for bit as other systems do make no such promise; see
+        broken but the goals are not met. Nothing is worse than before, and no budget exceeded.
+        Methods that answer bit for bit as other systems do make no such promise; see
         ``Result.regressions``.
 
     Raises
@@ -125,9 +122,6 @@ def solve(
         chosen, base, goals=goals, limits=limits, options=options, start=start, watch=watch,
         seed=seed,
     )  # fmt: skip
-    refused = _refused_start(chosen, request)
-    if refused:
-        request = replace(request, start=base.placement)
     if time_limit is not None:
         watch.reserve = min(JUDGING * len(cluster.placement.node), 0.5 * time_limit)
     log_event(
@@ -141,21 +135,7 @@ def solve(
         run = run_checked(chosen, request)
         decided = run.request  # with narrower goals where they were not worth moving for
         run = replace(run, request=replace(decided, cluster=cluster, proven=decided.bounds))
-        if refused:
-            outcome = replace(run.outcome, warnings=(*run.outcome.warnings, refused))
-            run = replace(run, outcome=outcome)
         return judged(chosen, run, clock, goals_given=goals is not None)
-
-
-def _refused_start(chosen: Method, request: Request) -> str:
-    """Return why a search does not begin at the start that is given; "" where it does."""
-    cluster, start = request.cluster, request.start
-    if start is cluster.placement or not chosen.never_worse:
-        return ""
-    worse = regressions(cluster, start, audit(cluster, start)).counts
-    found = [f"{count:,} {kind}" for kind, count in worse.items()]
-    found += exceeded(cluster, start, request.limits)
-    return f"The start is not used, since it is worse than now: {', '.join(found)}." * bool(found)
 
 
 def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: bool) -> Result:
@@ -244,7 +224,7 @@ def led_for_good(placement: Placement) -> Placement:
 
 
 def led_as_preferred(cluster: "Cluster") -> "Cluster":
-    """Return a cluster in which flagged replicas lead, where their nodes may lead.
+    """Return a cluster in which flagged replicas lead, where their nodes may lead and have room.
 
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
@@ -257,8 +237,12 @@ def led_as_preferred(cluster: "Cluster") -> "Cluster":
     at = np.flatnonzero((placement.flags & Flag.PREFERRED) != 0)
     at = at[placement.node[at] >= 0]
     at = at[cluster.nodes.may_lead[placement.node[at]]]
-    if not len(at):
-        return cluster
-    leader = placement.leader.copy()
-    leader[placement.owner[at]] = at - placement.first[placement.owner[at]]
-    return cluster.with_placement(replace(placement, leader=read_only(leader)))
+    while len(at):
+        leader = placement.leader.copy()
+        leader[placement.owner[at]] = at - placement.first[placement.owner[at]]
+        led = replace(placement, leader=read_only(leader))
+        worse = regressions(cluster, led, audit(cluster, led)).partitions[placement.owner[at]]
+        if not worse.any():
+            return cluster.with_placement(led)
+        at = at[~worse]
+    return cluster

@@ -37,7 +37,7 @@ class Method:
     goals: tuple[str, ...] = ()
     # whether it can start from another placement than the cluster's; else that is refused
     starts: bool = True
-    # whether its result is never worse than what came in: ``methods.run.without_regressions``
+    # whether its result is never worse than what came in, as ``methods.run.answered`` asserts
     never_worse: bool = False
     # what decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
     # takes a cluster, what to level and a seed, and returns a ``Decider``.

@@ -33,14 +33,19 @@ from evenkeel.measure.disks import price_of_moves
 from evenkeel.measure.group_goals import FREE, group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.loads import has_leaders
-from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.regressions import regressions
+from evenkeel.measure.spending import exceeded
 from evenkeel.measure.units import powers, scaled
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
 from evenkeel.methods.shared.disk_exchanges import with_disks_in_view
 from evenkeel.methods.shared.disks import on_disks, placed_on_disks
-from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
+from evenkeel.methods.shared.giving_up import (
+    with_last_in_sync,
+    with_what_stays,
+    without_surplus,
+)
 from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
 from evenkeel.methods.shared.replica_counts import slots_kept
 from evenkeel.model.cluster import Cluster, require_cluster
@@ -67,7 +72,7 @@ from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
 
 ASSERTIONS = "EVENKEEL_ASSERTIONS"
-"""Environment variable by which an answer that is worse than what came in is an error."""
+"""Environment variable that makes an error of an answer that is worse than what came in."""
 
 COMPILING = 1.0
 """Seconds from which on kernels were compiled, not merely loaded."""
@@ -278,6 +283,8 @@ def _run_once(chosen: Method, request: Request) -> MethodRun:
     """Run the strategy, and stop the clock."""
     began = time.perf_counter()
     watch = request.watch
+    if refused := _refused_start(chosen, request):
+        request = replace(request, start=request.cluster.placement)
     with report_preparing(watch.exclude), compiled_ahead(chosen.warmup):
         strategy = chosen.load()
         watch.exclude(time.perf_counter() - began)
@@ -286,14 +293,25 @@ def _run_once(chosen: Method, request: Request) -> MethodRun:
             outcome = _outcome_of(chosen, strategy, request)
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
-    return answered(chosen, request, outcome, timings)
+    return answered(chosen, request, _with_warnings(outcome, refused), timings)
+
+
+def _refused_start(chosen: Method, request: Request) -> list[str]:
+    """Return why a search does not begin at the start that is given; nothing where it does."""
+    cluster, start = request.cluster, request.start
+    if start is cluster.placement or not chosen.never_worse:
+        return []
+    worse = regressions(cluster, start, audit(cluster, start)).counts
+    found = [f"{count:,} {kind}" for kind, count in worse.items()]
+    found += exceeded(cluster, start, request.limits)
+    return [f"The start is not used, since it is worse than now: {', '.join(found)}."] * bool(found)
 
 
 def _outcome_of(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
     """Return what a strategy answers where replicas that go, or stay, are chosen before."""
-    asked = request
+    asked = with_what_stays(request)
     if "partition_moves" in chosen.limits:
-        asked = with_last_in_sync(without_surplus(request))
+        asked = with_last_in_sync(without_surplus(asked))
     outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
     while chosen.never_worse and (kept := with_kept_lists(asked, outcome)) is not asked:
         asked = kept
@@ -323,48 +341,12 @@ def answered(
         warnings.append(NO_LEADERS)
     outcome = _with_warnings(outcome, [*warnings, *_about_time(request)])
     run = MethodRun(request, outcome, _placement_of(cluster, outcome), timings)
-    if not chosen.never_worse:
-        return run
-    began = time.perf_counter()
-    run = without_regressions(run)
-    return replace(run, timings={**timings, "regressions": time.perf_counter() - began})
-
-
-def without_regressions(run: MethodRun) -> MethodRun:
-    """Put partitions back that became worse than before; all of them, if need be.
-
-    The tests, which set `ASSERTIONS`, raise `AssertionError` instead.
-    """
-    cluster, run = run.request.cluster, replace(run, audited=run.audit)
-    found = regressions(cluster, run.placement, run.audit)
-    if not found:
-        return run
-    assert not os.environ.get(ASSERTIONS), f"worse than before: {found.counts}"
-    before, after, audited = cluster.placement, run.placement, run.audit
-    worse = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items())
-    restored = np.zeros(len(after), bool)
-    while found and (again := found.partitions & ~restored).any():
-        restored |= again
-        rows = again[after.owner]
-        after = after.replaced(
-            np.where(rows, before.node, after.node), np.where(again, before.leader, after.leader)
-        )
-        audited = audit(cluster, after)
-        found = regressions(cluster, after, audited)
-    if found:
-        after, audited, restored = before, baselines_of(cluster)[0], np.ones(len(after), bool)
-    reason = f"{int(restored.sum()):,} partitions are unchanged; otherwise worse: {worse}."
-    stop = run.outcome.stop_reason
-    outcome = replace(
-        run.outcome,
-        node=after.node,
-        leader=after.leader,
-        stop_reason="exhausted" if stop in ("optimum", "tolerance") else stop,
-        message=reason,
-        fewest=0,
-    )
-    outcome = _with_warnings(outcome, [reason])
-    return replace(run, outcome=outcome, placement=after, audited=audited)
+    if chosen.never_worse and os.environ.get(ASSERTIONS):
+        worse = regressions(cluster, run.placement, run.audit).counts
+        assert not worse, f"worse than before: {worse}"
+        beyond = exceeded(cluster, run.placement, request.limits)
+        assert not beyond, f"beyond the budgets: {beyond}"
+    return run
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:

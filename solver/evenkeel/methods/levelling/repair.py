@@ -122,7 +122,7 @@ def look_once_more(run: SearchRun) -> None:
     for _ in range(ROUNDS):
         if run.stop is not None:
             break
-        steps = [_appoint, _drop]
+        steps = [appoint, _drop]
         if run.waiting.any():
             steps[:0] = place_what_fits, _place_beside_terms, _place_beside_spread, _place_unled
         if sum(step(run) for step in steps) == 0:
@@ -199,7 +199,7 @@ def _without_spread(problem: Problem, tiers: NDArray[np.intp]) -> Problem:
     return problem._replace(rules=problem.rules._replace(limit=limit))
 
 
-def _appoint(run: SearchRun) -> bool:
+def appoint(run: SearchRun) -> bool:
     """Let partitions be led that are not, or not where a leader may stand."""
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     return replace_leaders(run.problem, run.state, scan) > 0
@@ -279,7 +279,10 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint, work
     )
     if restraint.pinned.any():
         problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
-    dropped = np.zeros(len(request.start.node), bool)
+    start = request.start.node
+    dropped = (cluster.placement.node >= 0) & (start < 0)
+    if dropped.any():
+        dropped &= ~slots_to_fill(cluster, serving(cluster, start))
     state = placed_state(cluster, problem, request.start, dropped)
     must_fill, serving_node = drop_surplus(cluster, problem, state, dropped, restraint.kept)
     leaving = np.flatnonzero((serving_node < 0) & (state.node >= 0) & ~must_fill)

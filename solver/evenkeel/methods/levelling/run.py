@@ -57,6 +57,7 @@ from evenkeel.methods.levelling.level import (
 )
 from evenkeel.methods.levelling.repair import (
     Restraint,
+    appoint,
     look_once_more,
     place,
     place_waiting,
@@ -84,11 +85,9 @@ from evenkeel.methods.levelling.run_state import SearchRun, placed_state
 from evenkeel.methods.shared.answers import soft_rules_yield
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import (
-    dropped_in_vain,
     kept,
     leading_slots,
     slots_kept,
-    still_led,
     waits_in_place_of_another,
 )
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -147,14 +146,24 @@ def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
 def outcome_after(
     phases: Callable[[SearchRun], None], request: Request, parameters: Parameters, work: int = 0
 ) -> Outcome:
-    """Go through phases, anew with what they made worse left alone, until nothing is worse."""
-    restraint: Restraint | None = Restraint.none(request.cluster)
-    while restraint is not None:
-        run = prepare(request, parameters, restraint, work)
-        with run.interruptible():
-            phases(run)
-        outcome, work = outcome_of(run), run.work
-        restraint = None if run.stop is not None else restraint.after(run, outcome)
+    """Go through phases, anew with what they made worse left alone, until nothing is worse.
+
+    Where they may be cut short, nothing is dropped before them that is missed at once.
+    """
+    restraint = Restraint.none(request.cluster)
+    run = prepare(request, parameters, restraint, work)
+    steps = [phases]
+    if run.dropped.any() and (run.has_limit or request.watch.callback is not None):
+        steps.insert(0, appoint)
+    for step in steps:
+        found: Restraint | None = restraint
+        while found is not None:
+            restraint = found
+            run = prepare(request, parameters, restraint, work)
+            with run.interruptible():
+                step(run)
+            outcome, work = outcome_of(run), run.work
+            found = restraint.after(run, outcome)
     return led_within_groups(request, outcome)
 
 
@@ -274,8 +283,6 @@ def outcome_of(run: SearchRun) -> Outcome:
             stop = "limits"
             message = LIMITS_REACHED
     leader = leading_slots(run.request.cluster, node, run.state.leader)
-    if run.dropped.any() and run.stop is not None:
-        leader = still_led(run.request.cluster, node, leader)
     return Outcome(
         node=node,
         leader=leader,
@@ -301,9 +308,6 @@ def _node(run: SearchRun) -> NDArray[np.int32]:
     if run.dropped.any():
         cluster, state = run.request.cluster, run.state
         _put_back(run, waits_in_place_of_another(cluster, state.node, run.dropped))
-        if run.stop is not None:  # what they were dropped for may wait still
-            leader = leading_slots(cluster, state.node, state.leader)
-            _put_back(run, dropped_in_vain(cluster, state.node, leader, run.dropped))
     return run.state.node.copy()
 
 
@@ -674,8 +678,10 @@ def soft_weights(run: SearchRun) -> list[float]:
 def ignore_soft_rules(run: SearchRun, weight: float) -> None:
     """Compile anew without the soft limits up to a weight, and stand where it stood."""
     cluster, now, nodes = run.request.cluster, run.placement, run.problem.nodes
+    movable = run.problem.partitions.movable
     run.problem = compile_problem(
         cluster, nodes.watermark, nodes.weight, soft_from=np.nextafter(weight, np.inf),
         limits=run.request.limits,
     )  # fmt: skip
+    run.problem.partitions.movable[:] = movable
     run.state = placed_state(cluster, run.problem, now, run.dropped)

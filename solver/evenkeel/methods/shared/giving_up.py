@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import domain_of
+from evenkeel.measure.audit import audit, domain_of
 from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.regressions import regressions
 from evenkeel.measure.rows import replicas_of
 from evenkeel.methods.contract import Request
 from evenkeel.model.cluster import Cluster
@@ -22,29 +23,44 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 
 
-def without_surplus(request: Request) -> Request:
+def with_what_stays(request: Request) -> Request:
+    """Return a request in which every replica of a partition that stays as it is is pinned."""
+    placement = request.cluster.placement
+    held = unchanged(placement)[placement.owner]
+    held &= (placement.flags & Flag.PINNED) == 0
+    return replace(request.pinned(held), proven=request.proven) if held.any() else request
+
+
+def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -> Request:
     """Return a request in which replicas that must go have no node, and none takes their place.
 
     It concerns partitions with more replicas than wanted, of which some are out of sync or one is
     the elected leader: the best stay, even on a node to be emptied, from which they move. Where
-    limits keep one that must go, its partition is pinned. The same request if there are none.
+    limits keep one that must go, or something would be worse without it, its partition is
+    ``pinned (P,)``. The same request if there are none.
     """
     cluster, before = request.cluster, request.cluster.placement
     concerned = _concerned(cluster)
     if not concerned.any():
         return request
     budget = _Budget(cluster, request.limits)
-    gone, held = np.zeros(len(before.node), bool), np.zeros(len(before), bool)
+    gone = np.zeros(len(before.node), bool)
+    held = np.zeros(len(before), bool) if pinned is None else pinned
     leader = before.leader.copy()
-    for p, going, best in _surplus(cluster, np.flatnonzero(concerned)):
-        if budget.allows(going):
+    for p, going, best in _surplus(cluster, np.flatnonzero(concerned & ~held)):
+        hands_on = before.leader_replica[p] in going
+        if budget.allows(going, hands_on and cluster.nodes.alive[before.leader_node[p]]):
             gone[going] = True
-            if before.leader_replica[p] in going:
+            if hands_on:
                 leader[p] = best - before.first[p]
         else:
             held[p] = True
-    flags = np.where(held[before.owner], before.flags | Flag.PINNED, before.flags)
     node = read_only(np.where(gone, np.int32(-1), before.node))
+    after = before.replaced(node, leader)
+    worse = regressions(cluster, after, audit(cluster, after)).partitions & concerned & ~held
+    if worse.any():
+        return without_surplus(request, held | worse)
+    flags = np.where(held[before.owner], before.flags | Flag.PINNED, before.flags)
     placement = replace(
         before, node=node, leader=read_only(leader),
         flags=read_only(flags.astype(before.flags.dtype)),
@@ -200,14 +216,15 @@ class _Budget:
         self.node: NDArray[np.int64] | None = None
         if limits.node_out is not None:
             self.node = node_counts(cluster, limits.node_out).copy()
+        self.changes = limits.leader_changes
         topology = cluster.topology
         self.domain = {
             tier: np.full(int(topology.domain_count[topology.tier_index(tier)]), most)
             for tier, most in limits.domain_out.items()
         }
 
-    def allows(self, going: NDArray[np.int64]) -> bool:
-        """Take off replicas that leave; return False, and take off none, where they may not."""
+    def allows(self, going: NDArray[np.int64], hands_on: bool) -> bool:
+        """Take off replicas that leave, a leader if one ``hands_on``; False where they may not."""
         lives = self.cluster.nodes.serves
         at = self.cluster.placement.node[going]
         at = at[lives[at]]
@@ -216,8 +233,9 @@ class _Budget:
             domain = self.cluster.topology.domain[self.cluster.topology.tier_index(tier), at]
             spent.append((left, domain[domain >= 0]))
         took = [(left, np.bincount(which, minlength=len(left))) for left, which in spent]
-        if any((left < more).any() for left, more in took):
+        if any((left < more).any() for left, more in took) or (hands_on and self.changes == 0):
             return False
+        self.changes = None if self.changes is None else self.changes - hands_on
         for left, more in took:
             left -= more
         return True
@@ -227,4 +245,4 @@ class _Budget:
         """Limits that what is left is within: of domains, what is left of the least."""
         node = self.limits.node_out if self.node is None else tuple(self.node.tolist())
         domain = {tier: int(left.min()) for tier, left in self.domain.items()}
-        return replace(self.limits, node_out=node, domain_out=domain)
+        return replace(self.limits, node_out=node, domain_out=domain, leader_changes=self.changes)

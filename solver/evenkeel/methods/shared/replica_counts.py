@@ -32,7 +32,8 @@ def leading_slots(
     """Return leading slots; a cluster without leaders keeps none.
 
     Where no replica may lead, or one that no election makes the leader would, the node that led
-    goes on by the voter that it has then, if any; else another replica that may lead is elected.
+    goes on by the slot that led, or by a voter that it has then; else another replica that may lead
+    is elected.
     """
     was = cluster.placement
     if not has_leaders(cluster):
@@ -49,7 +50,8 @@ def leading_slots(
     unled |= ~np.append(elected, False)[was.first[:-1] + np.maximum(leader, 0)] & (leader >= 0)
     handed = np.where(unled & (at != was.leader_node), -1, leader)
     # of the voters on that node the slot that led comes first, and so is written last
-    replicas = np.flatnonzero(unled[was.owner] & (was.role == Role.VOTER))
+    led = np.arange(len(node)) == was.leader_replica[was.owner]
+    replicas = np.flatnonzero(unled[was.owner] & (led | (was.role == Role.VOTER)))
     replicas = replicas[
         (node[replicas] >= 0) & (node[replicas] == was.leader_node[was.owner[replicas]])
     ]
@@ -100,35 +102,6 @@ def waits_in_place_of_another(
     owner = placement.owner[found]
     short = missing_places(cluster, node)
     return found[_rank_in_run(owner) < short[owner]]
-
-
-def dropped_in_vain(
-    cluster: Cluster,
-    node: NDArray[np.int32],
-    leader: NDArray[np.int16],
-    dropped: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """List the live ones ``dropped (K,)`` of partitions with fewer live ones, or led no longer."""
-    placement, serves = cluster.placement, cluster.nodes.serves
-    lived, lives = at_node(serves, placement.node), at_node(serves, node)
-    lost = np.bincount(placement.owner[lived], minlength=len(cluster.partitions))
-    lost -= np.bincount(placement.owner[lives], minlength=len(lost))
-    found = np.flatnonzero(dropped & (node < 0) & lived)
-    owner = placement.owner[found]
-    fewer = _rank_in_run(owner) < np.minimum(lost, missing_places(cluster, node))[owner]
-    unled = (leader[owner] < 0) & (placement.leader_replica[owner] == found)
-    in_vain: NDArray[np.int64] = found[fewer | unled]
-    return in_vain
-
-
-def still_led(
-    cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
-) -> NDArray[np.int16]:
-    """Return leading slots, with those that lead now where none does and they are still there."""
-    was = cluster.placement
-    at = np.maximum(was.leader_replica, 0)
-    stays = (leader < 0) & (was.leader >= 0) & (node[at] >= 0) & (node[at] == was.node[at])
-    return np.where(stays, was.leader, leader).astype(np.int16)
 
 
 def wants_its_rows(cluster: Cluster) -> bool:
