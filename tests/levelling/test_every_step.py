@@ -149,6 +149,20 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"limits": {"leader_changes": 0}},
     ),
+    "a leader stays where the only other one is behind": (
+        {
+            "capacity": [[9.0]] * 4,
+            "load": [[1.0]],
+            "domains": {"zone": [*"abca"]},
+            "placement": [[0, 3, 1]],
+            "replicas": [2],
+            "leads": [True, True, True, False],
+            "flags": [[0, F.CAUGHT_UP, 0]],
+            "rules": [ek.Rule(spread={"zone": 1})],
+            "rule": [0],
+        },
+        {"led": [0]},
+    ),
     "a learner is no voter to a term": (
         {
             "capacity": [[9.0]] * 4,
@@ -204,6 +218,7 @@ def test_nothing_is_worse_and_no_budget_exceeded(name: str, calls: int | None) -
         callback=None if calls is None else stopping_after(calls),
         time_limit=asked.get("time_limit"),
     )  # fmt: skip
+    assert result.placement.leader.tolist() == asked.get("led", result.placement.leader.tolist())
     assert result.regressions == {}
     assert exceeded(cluster, result.placement, ek.Limits(**limits)) == []
 

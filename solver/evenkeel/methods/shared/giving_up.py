@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit, domain_of
 from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.rows import replicas_of
 from evenkeel.methods.contract import Request
@@ -46,10 +47,12 @@ def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -
     budget = _Budget(cluster, request.limits)
     gone = np.zeros(len(before.node), bool)
     held = np.zeros(len(before), bool) if pinned is None else pinned
-    leader = before.leader.copy()
+    leader, elected = before.leader.copy(), electable(cluster)
     for p, going, best in _surplus(cluster, np.flatnonzero(concerned & ~held)):
         hands_on = before.leader_replica[p] in going
-        if budget.allows(going, hands_on and cluster.nodes.alive[before.leader_node[p]]):
+        lives = hands_on and cluster.nodes.alive[before.leader_node[p]]
+        behind = lives and len(elected) > 0 and elected[best] != ANYWHERE
+        if not behind and budget.allows(going, lives):
             gone[going] = True
             if hands_on:
                 leader[p] = best - before.first[p]
