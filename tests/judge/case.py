@@ -22,6 +22,8 @@ class Case:
     cluster: dict[str, Any]
     goals: dict[str, Any] = field(default_factory=dict)
     limits: dict[str, Any] = field(default_factory=dict)
+    calls: int | None = None
+    """Calls of the callback until it stops the search; None where it goes on to its end."""
 
     @property
     def replicas(self) -> int:

@@ -346,6 +346,24 @@ def surplus_and_rules(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def cut_short(rng: np.random.Generator) -> Drawn:
+    """Replicas too many or behind, led anywhere, a rule, a budget, and a search that stops."""
+    given, goals, _ = surplus_and_rules(rng)
+    d = Draft(rng, len(given["capacity"]), len(given["load"]))
+    d.given, d.goals = given, goals
+    slots = sum(len(row) for row in d.read_rows())
+    d.given["replicas"] = [d.whole(0, len(row)) for row in d.read_rows()]
+    d.leaders(0.5)
+    if d.chance(0.5):
+        d.flags_shape([24 * int(current) for current in d.some(slots, 0.6)])
+    d.states(0.3 if d.chance(0.5) else 0.0)
+    d.given.pop("keeps", None)
+    d.given["rule"] = [d.whole(-1, 0) for _ in range(d.partitions)]
+    if d.chance(0.7):
+        d.limits = {d.pick(["node_out", "leader_changes", "moves"]): d.whole(0, 2)}
+    return d.drawn()
+
+
 def single_replicas_unled(rng: np.random.Generator) -> Drawn:
     """Adversary 7: one replica each, a share of the nodes may not lead, just enough room."""
     d = Draft(rng, int(rng.integers(2, 13)), int(rng.integers(4, 40)))
@@ -818,15 +836,19 @@ def placed_voters(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+STOPS = 8
+"""Calls of a callback below which searches of ``cut_short`` stop."""
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         plain, tight, overfull, roles, ragged, states, zones, lost_zone, rules, groups, kept_apart,
         budgets, finer_budgets, from_below, extras, anything, spread_beyond_mending,
         expanded_short_leaders, role_weights_tight,
-        even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
-        drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        holders, leaders_beside, groups_beside, disks_beside, exclusions, excluded_below, all_drain,
+        even_groups, few_may_lead, surplus_and_rules, cut_short, single_replicas_unled,
+        node_in_budget, drain_beside_dead, voters_in_two_moves, readme, missing_racks,
+        urgent_first, whole_loads, holders, leaders_beside, groups_beside, disks_beside,
+        exclusions, excluded_below, all_drain,
         within_groups, groups_without_room, lagging, on_every_node, soft_rules,
         soft_rules_yield, placed_voters,
     )
@@ -844,7 +866,8 @@ def draw(family: str, seed: int, times: tuple[int, int] = (1, 1)) -> Case:
         before = TIMES.set(times)
         cluster, goals, limits = FAMILIES[family](rng)
         TIMES.reset(before)
-        case = Case(family, seed, cluster, goals, limits)
+        calls = seed % STOPS if family == "cut_short" else None
+        case = Case(family, seed, cluster, goals, limits, calls)
         try:
             build(case)
         except ek.InvalidInput:

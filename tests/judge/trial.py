@@ -10,6 +10,7 @@ from tests.judge.mending import left_undone
 from tests.judge.studies import of_pipeline, of_sweep
 from tests.judge.verdict import Finding, judged, on_the_way, standing_of
 from tests.judge.world import Standing, World
+from tests.support.stopping import stopping_after
 
 SLOW = 2.0
 """CPU seconds above which a solve is a finding."""
@@ -63,8 +64,9 @@ def try_one(
     def solved() -> ek.Result:
         began = time.process_time()
         result = ek.solve(
-            cluster, method, goals=goals, limits=limits, seed=case.seed, work_limit=work
-        )
+            cluster, method, goals=goals, limits=limits, seed=case.seed, work_limit=work,
+            callback=None if case.calls is None else stopping_after(case.calls),
+        )  # fmt: skip
         tried.solving = time.process_time() - began
         return result
 
@@ -86,7 +88,7 @@ def try_one(
     if "keeps" in case.cluster and method in MENDING:
         for protocol in PROTOCOLS:
             tried.findings += on_the_way(world, result, protocol)
-    if method in MENDING:
+    if method in MENDING and case.calls is None:
         tried.findings += left_undone(world, tried.after)
         if small:
             tried.beside = beside_the_best(world, tried.after, result)

@@ -237,7 +237,7 @@ def _worse_leader(world: World, p: int, after: Standing) -> Iterator[Finding]:
     old, new = came.leader_node(p), after.leader_node(p)
     lawful = world.lawful(p, came.leaders[p], old)
     if new < 0:
-        if old >= 0 and (lawful or world.serves[old]):
+        if old >= 0 and (lawful or world.serves[old]) and world.wanted[p] > 0:
             yield Finding("lost its leader", f"partition {p}: was led by {old}")
     elif not world.lawful(p, after.leaders[p], new) and new != old:
         dead = old < 0 or not world.serves[old]
@@ -307,7 +307,8 @@ def way(world: World, after: Standing) -> Way:
         joined += [(p, s, n) for s, n in enumerate(row) if n >= 0 and n not in was]
         left += [(p, n) for n in was if n >= 0 and n not in row]
         old = world.came.leader_node(p)
-        leaders += old >= 0 and world.alive[old] and old != after.leader_node(p)
+        new, wanted = after.leader_node(p), world.wanted[p] > 0
+        leaders += old >= 0 and world.alive[old] and old != new and (new >= 0 or wanted)
     return Way(joined, left, leaders)
 
 

@@ -1,12 +1,12 @@
 """No step of a search worsens anything, wherever it is cut short, and none exceeds a budget."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import evenkeel as ek
 from evenkeel.measure.spending import exceeded
+from tests.support.stopping import stopping_after
 
 F = ek.Flag
 HELD = F.STRANDED | F.PINNED
@@ -193,18 +193,6 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {},
     ),
 }
-
-
-def stopping_after(calls: int) -> Callable[[object], None]:
-    """Return a callback that stops at a call, the first one being 0."""
-    left = [calls]
-
-    def stop(_: object) -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise StopIteration
-
-    return stop
 
 
 @pytest.mark.parametrize("calls", [None, *range(6)])
