@@ -152,18 +152,17 @@ def outcome_after(
     """
     restraint = Restraint.none(request.cluster)
     run = prepare(request, parameters, restraint, work)
-    steps = [phases]
-    if run.dropped.any() and (run.has_limit or request.watch.callback is not None):
-        steps.insert(0, appoint)
-    for step in steps:
-        found: Restraint | None = restraint
-        while found is not None:
-            restraint = found
-            run = prepare(request, parameters, restraint, work)
-            with run.interruptible():
-                step(run)
-            outcome, work = outcome_of(run), run.work
-            found = restraint.after(run, outcome)
+    first = run.dropped.any() and (run.has_limit or request.watch.callback is not None)
+    while True:
+        with run.interruptible():
+            (appoint if first else phases)(run)
+        outcome, work = outcome_of(run), run.work
+        found = restraint.after(run, outcome)
+        if found is None and not first:
+            break
+        first = first and found is not None
+        restraint = found or restraint
+        run = prepare(request, parameters, restraint, work)
     return led_within_groups(request, outcome)
 
 

@@ -130,7 +130,7 @@ class SearchRun:
         try:
             yield
         except KeyboardInterrupt:
-            self.stop = "interrupted"
+            self.stop, self.request.watch.interrupted = "interrupted", True
 
 
 def placed_state(

@@ -51,7 +51,7 @@ class Watch:
     started: float = field(init=False)
     _last: Progress = field(init=False, default=Progress("prepare", 0, 0.0, 0, 0.0))
     _last_at: float = field(init=False)
-    _interrupted: bool = field(init=False, default=False)
+    interrupted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.started = self._last_at = self.clock()
@@ -81,7 +81,7 @@ class Watch:
     @property
     def reason(self) -> StopReason | None:
         """Return the reason to stop, except work, or None; without a call of the callback."""
-        if self._interrupted:
+        if self.interrupted:
             return "interrupted"
         return "time" if self.out_of_time else None
 
@@ -109,12 +109,12 @@ class Watch:
 
     def _report(self, callback: Callback, progress: Progress) -> None:
         """Call the callback until it asks to stop, and remember that it did."""
-        if self._interrupted:
+        if self.interrupted:
             return
         try:
             callback(progress)
         except StopIteration:
-            self._interrupted = True
+            self.interrupted = True
         self._last_at = self.clock()
 
     def stop(self, progress: Progress) -> StopReason | None:
