@@ -31,8 +31,12 @@ from evenkeel_kernels.core.problem import (
     index,
     leads_now,
 )
-from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import appoint
+from evenkeel_kernels.levelling.penalty import Targets, passing_replica
+
+ROUNDING = 1e-9
+"""Fall of the penalty that is none."""
 
 
 def must_relocate(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -234,3 +238,57 @@ def repair_partitions(
                         left[0] -= int(at_home)
                         going = True
     return partitions.first.shape[0] - 1
+
+
+@inline_only
+def goes_instead(problem: Problem, state: State, j: int, k: int) -> bool:
+    """Let ``j`` move to where ``k`` of the same partition is, and ``k`` go home; whether it did."""
+    came, here = index(state.node[k]), index(state.node[j])
+    move(problem, state, k, index(-1))
+    if move_if_admitted(problem, state, j, came):
+        if move_if_admitted(problem, state, k, index(problem.partitions.home[k])):
+            return True
+        move(problem, state, j, here)
+    move(problem, state, k, came)
+    return False
+
+
+@no_alloc
+def send_siblings(
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    forced: NDArray[np.bool_],
+    kind: NDArray[np.int64],
+) -> int:
+    """Send replicas of nodes above their targets in place of siblings that have moved.
+
+    The sibling goes home, so that as many move, where that lowers the penalty. Both nodes are of
+    one ``kind (N,)``: rules see no difference. Leaders stay, and so does what is ``forced (K,)``.
+    Returns how many went.
+
+    Complexity: O(K R D), and O(R) for each level where it pays.
+    """
+    partitions = problem.partitions
+    made = 0
+    for p in range(partitions.first.shape[0] - 1):
+        first, last = partitions.first[p], partitions.first[p + 1]
+        for k in range(first, last):
+            home = index(partitions.home[k])
+            if home < 0 or state.node[k] < 0 or state.node[k] == home or forced[k]:
+                continue
+            if leads_now(partitions.first, state.leader, p, k) or not partitions.movable[k]:
+                continue
+            for j in range(first, last):
+                here = index(state.node[j])
+                if here < 0 or here != partitions.home[j] or state.role[j] != state.role[k]:
+                    continue
+                if forced[j] or kind[here] != kind[home]:
+                    continue
+                if leads_now(partitions.first, state.leader, p, j):
+                    continue
+                gain = -passing_replica(partitions, state, targets, j, here, home)
+                if gain > ROUNDING and goes_instead(problem, state, j, k):
+                    made += 1
+                    break
+    return made

@@ -26,7 +26,7 @@ from evenkeel_kernels.levelling.leaders.lone_leaders import place_leaders
 from evenkeel_kernels.levelling.pair_moves import move_in_tandem, repair_pairs
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest
-from evenkeel_kernels.levelling.repair import repair_partitions
+from evenkeel_kernels.levelling.repair import repair_partitions, send_siblings
 from evenkeel_kernels.levelling.slices import RULES, slices
 
 GROUPS = 32
@@ -70,6 +70,10 @@ def repair_rules(run: SearchRun, most: int | None = None) -> bool:
     while reached < len(state.leader) and run.look("rules"):
         left[1] = RULES
         reached = repair_partitions(problem, state, scan, reached, left, made)
+    if made[0] and run.ratio > 1.0 and run.stop is None and not rules_broken(run, run.placement):
+        kind = kinds_of(problem)
+        while send_siblings(problem, state, run.targets, run.forced, kind) and run.look("rules"):
+            pass
     return bool(made[0] > 0) and run.ratio > 1.0
 
 
