@@ -339,8 +339,7 @@ class GroupRow(NamedTuple):
 
     group: str
     replicas: int
-    share: float
-    """Replicas of a node where all have the same number."""
+    share: float  # replicas of a node where all have the same number
     most: int
     fullest: str
     least: int

@@ -309,8 +309,7 @@ def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
     return replace(cluster, nodes=nodes, placement=placement)
 
 
-STAGE = "losses"
-"""Stage that callbacks receive."""
+STAGE = "losses"  # stage that callbacks receive
 
 
 class ResultOfLoss(Result):

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from evenkeel.model.limits import Limits
     from evenkeel.planning.throttle import Throttle
 
-Commands = Any
-"""What ``add_subparsers`` returns; argparse keeps its type to itself."""
-
+Commands = Any  # what ``add_subparsers`` returns; argparse keeps its type to itself
 NODES = (
     "by name or pattern, or those of an expression such as zone=a or +ssd; may be given several "
     "times"
@@ -46,8 +44,7 @@ TIER_LIMITS = {
 }
 
 
-NOT_GIVEN = object()
-"""The level and leaders by default: what is usual for the system."""
+NOT_GIVEN = object()  # the level and leaders by default: what is usual for the system
 
 
 class _Unnamed(str):
@@ -70,11 +67,9 @@ class Parser(argparse.ArgumentParser):
 
     endings: Sequence[Callable[[], str]] = ()
     examples: Sequence[str] = ()
-    unread: tuple[str, ...] = ()
-    """What was wrong with the values of options so far."""
-
+    unread: tuple[str, ...] = ()  # what was wrong with the values of options so far
+    # the values of options so far, by the option, and by the name that a value is for
     given: Mapping[tuple[str, str], str] = MappingProxyType({})
-    """The values of options so far, by the option, and by the name that a value is for."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Read the values of an option; go on where one is wrong, so that all are reported."""

@@ -15,16 +15,12 @@ from typing import Any
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean
 
-FILE = "evenkeel.toml"
-"""Read from the working folder where ``--config`` names no other."""
-
+FILE = "evenkeel.toml"  # read from the working folder where ``--config`` names no other
 NOT_KEPT = ("help", "config")
 AT_LINE = re.compile(r"\(at line (\d+)")
 
 
-Commands = Mapping[str, argparse.ArgumentParser]
-"""The parser of each command by its name."""
-
+Commands = Mapping[str, argparse.ArgumentParser]  # the parser of each command by its name
 Build = Callable[..., tuple[argparse.ArgumentParser, Commands]]
 """Makes the parser of the command line, with the commands that are named, or all."""
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from evenkeel.result import Result
 
 
-STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
-"""What changes the style of a terminal."""
+STYLE = re.compile(r"(\x1b\[[0-9;]*m)")  # what changes the style of a terminal
 
 
 def page() -> dict[str, Any]:

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from evenkeel.model.rules import Rule
 
 
-STDIN = "-"
-"""What stands for the standard input where files are read."""
-
-_NAMES = re.compile(r"[a-z_]+(?:\[\d+\])?")
-"""Paths that say no more than an option does."""
+STDIN = "-"  # what stands for the standard input where files are read
+_NAMES = re.compile(r"[a-z_]+(?:\[\d+\])?")  # paths that say no more than an option does
 
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
@@ -248,8 +245,7 @@ def _with_rules(
     return cluster.replace(rules=rules, rule=rule, group_rule=cluster.partitions.group_rule)
 
 
-KINDS = ("spread", "min_domains", "skew")
-"""What keeps replicas apart."""
+KINDS = ("spread", "min_domains", "skew")  # what keeps replicas apart
 
 
 def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":

@@ -13,12 +13,8 @@ from typing import Any, Self
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.runtime.printable import printable
 
-PATIENCE = 1.0
-"""Seconds before the first line of progress."""
-
-LONGEST_SILENCE = 10.0
-"""Seconds between two lines at most, where lines are printed."""
-
+PATIENCE = 1.0  # seconds before the first line of progress
+LONGEST_SILENCE = 10.0  # seconds between two lines at most, where lines are printed
 REFRESH = 0.1
 
 

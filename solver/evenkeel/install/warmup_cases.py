@@ -14,9 +14,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.rules import Rule
 
-WORK = 1_000_000
-"""Candidates that are enough to reach nearly every kernel."""
-
+WORK = 1_000_000  # candidates that are enough to reach nearly every kernel
 LONG = 30_000_000
 """Candidates that are enough for the local search that ends a long search for a least cost."""
 

@@ -11,8 +11,7 @@ from evenkeel.model.reading.arrays import Flags, Ints32, Reals, Rows
 from evenkeel.model.rules import COUNTS, REQUIREMENTS, Limit, LimitKind, Rule, Term, nodes_meeting
 from evenkeel.model.runtime.memoize import memoize
 
-NONE = -1
-"""Amount of a limit that does not bind."""
+NONE = -1  # amount of a limit that does not bind
 
 
 @dataclass(frozen=True)

@@ -231,11 +231,8 @@ class _Bound(NamedTuple):
 
     scope: Scope
     member: int
-    replicas: Ints64
-    """All that they count."""
-
-    note: str
-    """What a reason ends with."""
+    replicas: Ints64  # all that they count
+    note: str  # what a reason ends with
 
 
 def _mark_limits(

@@ -29,11 +29,8 @@ from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
 
-FREE = 2**62
-"""Target of a group without a goal."""
-
-LISTED = 3
-"""Groups that are named where they miss the goal, those furthest above it first."""
+FREE = 2**62  # target of a group without a goal
+LISTED = 3  # groups that are named where they miss the goal, those furthest above it first
 
 
 def group_targets(cluster: Cluster, goals: Goals | Cost) -> Ints64 | None:

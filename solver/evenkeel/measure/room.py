@@ -10,8 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
 
-SHARES = 2
-"""A node with capacity for so many times the even share is not full."""
+SHARES = 2  # a node with capacity for so many times the even share is not full
 
 
 def staying(placed: PlacementCounts, scope: Scope) -> Rows:

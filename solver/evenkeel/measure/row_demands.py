@@ -22,14 +22,10 @@ KINDS: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
 class RowDemands(NamedTuple):
     """Demands of Q classes of P partitions on N nodes."""
 
-    rule: Ints32
-    """Class of each partition, (P,)."""
-    is_open: Flags
-    """Nodes that meet what every replica requires, (Q, N)."""
-    limit_first: Ints64
-    """Where the limits of each class start, and the end, (Q + 1,)."""
-    limit: Ints32
-    """Tier, place in ``KINDS`` and amount of each limit, hard or soft, (., 3)."""
+    rule: Ints32  # class of each partition, (P,)
+    is_open: Flags  # nodes that meet what every replica requires, (Q, N)
+    limit_first: Ints64  # where the limits of each class start, and the end, (Q + 1,)
+    limit: Ints32  # tier, place in ``KINDS`` and amount of each limit, hard or soft, (., 3)
 
 
 def row_demands(cluster: Cluster) -> RowDemands | None:

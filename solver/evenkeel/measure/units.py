@@ -12,11 +12,8 @@ from evenkeel.model.runtime.memoize import memoize
 SMALLEST, LARGEST = -30, 60
 """Powers of two between which the greatest load of a dimension is of ordinary size."""
 
-PRODUCTS = 500
-"""Power of two within which a load times a room neither overflows nor vanishes."""
-
-FARTHEST = 600
-"""Power of two within which amounts have squares that neither overflow nor vanish."""
+PRODUCTS = 500  # power of two within which a load times a room neither overflows nor vanishes
+FARTHEST = 600  # power of two within which amounts have squares that neither overflow nor vanish
 
 
 def powers(cluster: Cluster) -> Ints64:

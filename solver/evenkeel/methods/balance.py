@@ -12,9 +12,7 @@ from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 
-AGAIN = 2
-"""How often a search goes on from what it found, each time with less undone."""
-
+AGAIN = 2  # how often a search goes on from what it found, each time with less undone
 SETTLED = ("tolerance", "limits", "exhausted")
 """Reasons to stop after which a small cluster is looked at once more."""
 

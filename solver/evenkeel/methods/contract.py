@@ -19,8 +19,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
 
-PROVING = 2e-7
-"""Seconds per replica that it takes to prove how many moves the goals take."""
+PROVING = 2e-7  # seconds per replica that it takes to prove how many moves the goals take
 
 
 @dataclass(frozen=True)
@@ -105,55 +104,35 @@ Strategy = Callable[[Request], Outcome]
 class Loss(NamedTuple):
     """What becomes of lost nodes without a search. n replicas moved, N nodes, D dimensions."""
 
-    replica: NDArray[np.int64]
-    """Indices of the replicas lost, then of those that gave way, (n,)."""
-    node: NDArray[np.int32]
-    """Where each is placed, (n,); on its lost node what waits for a budget."""
-    slot: NDArray[np.int16]
-    """The slot that leads its partition, (n,)."""
-    lost: NDArray[np.int32]
-    """Partitions without data after the loss, ascending."""
-    under_min_active: NDArray[np.int32]
-    """Partitions short of live replicas, ascending."""
-    without_quorum: NDArray[np.int32]
-    """Partitions without a majority of their voters, ascending."""
-    loads: NDArray[np.float64]
-    """What each node carries, (N, D)."""
-    replicas: NDArray[np.int64]
-    """Replicas on each node, (N,)."""
-    leaders: NDArray[np.int64]
-    """Leaders on each node, (N,)."""
-    most: NDArray[np.float64]
-    """Highest utilisation of a node that serves, (D,)."""
-    fair: NDArray[np.float64]
-    """Load on serving nodes ÷ capacity of receiving nodes, (D,)."""
-    moved: NDArray[np.float64]
-    """Load of what moved, (D,)."""
-    gave_way: int
-    """How many of those that moved were not lost."""
-    waits: int
-    """How many of those lost wait for a budget."""
-    fits: bool
-    """Whether a placement of those, too, is known that breaks no rule."""
+    replica: NDArray[np.int64]  # indices of the replicas lost, then of those that gave way, (n,)
+    node: NDArray[np.int32]  # where each is placed, (n,); on its lost node what waits for a budget
+    slot: NDArray[np.int16]  # the slot that leads its partition, (n,)
+    lost: NDArray[np.int32]  # partitions without data after the loss, ascending
+    under_min_active: NDArray[np.int32]  # partitions short of live replicas, ascending
+    without_quorum: NDArray[np.int32]  # partitions without a majority of their voters, ascending
+    loads: NDArray[np.float64]  # what each node carries, (N, D)
+    replicas: NDArray[np.int64]  # replicas on each node, (N,)
+    leaders: NDArray[np.int64]  # leaders on each node, (N,)
+    most: NDArray[np.float64]  # highest utilisation of a node that serves, (D,)
+    fair: NDArray[np.float64]  # load on serving nodes ÷ capacity of receiving nodes, (D,)
+    moved: NDArray[np.float64]  # load of what moved, (D,)
+    gave_way: int  # how many of those that moved were not lost
+    waits: int  # how many of those lost wait for a budget
+    fits: bool  # whether a placement of those, too, is known that breaks no rule
 
 
 class LossSeries(NamedTuple):
     """How each of S losses ends, without a search. D dimensions."""
 
+    # replicas moved, (S,); -1 where a search is needed and no other figure is known
     moves: NDArray[np.int64]
-    """Replicas moved, (S,); -1 where a search is needed and no other figure is known."""
-    gave_way: NDArray[np.int64]
-    """How many of them were not lost, (S,)."""
-    most: NDArray[np.float64]
-    """Highest utilisation of a node that serves, (S, D)."""
-    fair: NDArray[np.float64]
-    """Load on serving nodes ÷ capacity of receiving nodes, (S, D)."""
-    moved: NDArray[np.float64]
-    """Load of what moved, (S, D)."""
+    gave_way: NDArray[np.int64]  # how many of them were not lost, (S,)
+    most: NDArray[np.float64]  # highest utilisation of a node that serves, (S, D)
+    fair: NDArray[np.float64]  # load on serving nodes ÷ capacity of receiving nodes, (S, D)
+    moved: NDArray[np.float64]  # load of what moved, (S, D)
+    # partitions without data, short of live replicas, without a majority, loss by loss, (E,)
     endangered: NDArray[np.int32]
-    """Partitions without data, short of live replicas, without a majority, loss by loss, (E,)."""
-    ends: NDArray[np.int64]
-    """Where each of those lists ends, (S, 3)."""
+    ends: NDArray[np.int64]  # where each of those lists ends, (S, 3)
 
 
 class ReadyCluster(Protocol):

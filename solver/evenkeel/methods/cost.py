@@ -47,39 +47,25 @@ from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
 from evenkeel_kernels.cost.group_violations import all_breaches
 from evenkeel_kernels.cost.two_node_exact import new_division, repartition_each
 
-ANNEALING_SLICE = 1 << 15
-"""Candidates between two looks at the clock."""
-
-STEPS = 48
-"""Temperatures of one cooling, in geometric progression."""
-
-HOTTEST = 0.3
-"""First temperature, as a part of what an average replica costs above all watermarks."""
-
-COLDEST = 1e-7
-"""Last temperature at the latest, as a part of the first one."""
-
+ANNEALING_SLICE = 1 << 15  # candidates between two looks at the clock
+STEPS = 48  # temperatures of one cooling, in geometric progression
+HOTTEST = 0.3  # first temperature, as a part of what an average replica costs above all watermarks
+COLDEST = 1e-7  # last temperature at the latest, as a part of the first one
 SMALLEST = 5.0
 """Replicas that cost less than so many temperatures, above all watermarks, wait for the cold."""
 
-FEWEST = 0.05
-"""Part of the replicas, the largest, that takes part at any temperature."""
-
+FEWEST = 0.05  # part of the replicas, the largest, that takes part at any temperature
 FROZEN = 0.02
 """A temperature is frozen that accepts less than this part of what the liveliest one accepts."""
 
-WARM = 0.43
-"""Part of the way down on which most of the cost falls."""
-
+WARM = 0.43  # part of the way down on which most of the cost falls
 COLD_SHARE, FROZEN_SHARE = 0.3, 0.1
 """Time that a temperature gets below that, and a frozen one, as parts of what a warm one gets."""
 
 PENALTY = (1.0, 100.0)
 """Penalty per unit above capacity, in units of the dimension's weight, when hot and when cold."""
 
-PENALISED_BY = 0.2
-"""Part of the way down after which the penalties have reached their height."""
-
+PENALISED_BY = 0.2  # part of the way down after which the penalties have reached their height
 PENALTY_UP, PENALTY_DOWN = 4.0, 0.65
 """Factors per temperature for the penalties of nodes that are above capacity, and of the others."""
 
@@ -429,21 +415,13 @@ def _searches(problem: Problem, state: State, seed: int, work_limit: int | None)
     return searches
 
 
-SEARCHES = 2
-"""Searches side by side."""
-
-ALONE = 4_000_000
-"""Work limit under which one search has it all."""
-
-SLICES = 4
-"""Slices between two calls of the callback, or two turns of searches that share a thread."""
+SEARCHES = 2  # searches side by side
+ALONE = 4_000_000  # work limit under which one search has it all
+SLICES = 4  # slices between two calls of the callback, or two turns of searches that share a thread
 
 
-GLANCE = 0.1
-"""Seconds between two calls of the callback in the end."""
-
-ENDLESS = 1 << 62
-"""More slices than there will ever be."""
+GLANCE = 0.1  # seconds between two calls of the callback in the end
+ENDLESS = 1 << 62  # more slices than there will ever be
 
 
 @dataclass(frozen=True)
@@ -651,17 +629,12 @@ NEAR_START = (
 """Parts of the way down from which the placement that came in is cooled, in turn; and what a move
 costs at least then, as a part of what an average replica costs above all watermarks."""
 
-SHORT = 256
-"""Slices of such a cooling."""
-
+SHORT = 256  # slices of such a cooling
 NEAR = 1e-4
 """Part of the cost within which placements near the one that came in are worth going on with."""
 
-POLISHED = 8_000_000
-"""Candidates that polishing looks at before something else has its turn."""
-
-OVERSHOT = 1 << 20
-"""By how much it may pass that, since what it has begun it ends."""
+POLISHED = 8_000_000  # candidates that polishing looks at before something else has its turn
+OVERSHOT = 1 << 20  # by how much it may pass that, since what it has begun it ends
 
 
 @dataclass
@@ -754,23 +727,14 @@ def _cheapest_move(problem: Problem) -> float:
     return float(cost[cost > 0.0].min(initial=np.inf))
 
 
-SLICE = 1 << 18
-"""Candidates between two looks at the clock."""
-
-MOST_PAIRS = 20_000
-"""All pairs of nodes are tried where there are no more."""
-
-PARTNERS = 40
-"""Otherwise so many, drawn at random, for each node."""
-
+SLICE = 1 << 18  # candidates between two looks at the clock
+MOST_PAIRS = 20_000  # all pairs of nodes are tried where there are no more
+PARTNERS = 40  # otherwise so many, drawn at random, for each node
 ITEMS, BRANCHES = 28, 2_000
 """Replicas of two nodes that are divided anew, and branches looked at for it."""
 
-LOOKED_AT = 4 * ITEMS
-"""Replicas of two nodes that are asked whether they may be items."""
-
-WINDOW = 1_000
-"""Replicas in a window for chains and cycles."""
+LOOKED_AT = 4 * ITEMS  # replicas of two nodes that are asked whether they may be items
+WINDOW = 1_000  # replicas in a window for chains and cycles
 
 
 @dataclass

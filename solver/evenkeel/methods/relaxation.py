@@ -58,18 +58,10 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_time_limit, require
 from evenkeel.model.runtime.logs import log_event
 
-MOST_PARTITIONS = 5_000
-"""Partitions up to which the program is tried."""
-
-ROUNDS = 30
-"""Times that it grows at most."""
-
-DEAR = 20.0
-"""Price, in moves, of an average load that finds no room."""
-
-ENOUGH = 1e-4
-"""Distance of the bound from the program's value, in moves, at which it stops growing."""
-
+MOST_PARTITIONS = 5_000  # partitions up to which the program is tried
+ROUNDS = 30  # times that it grows at most
+DEAR = 20.0  # price, in moves, of an average load that finds no room
+ENOUGH = 1e-4  # distance of the bound from the program's value, in moves, at which it stops growing
 Prices = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -255,11 +247,8 @@ class _MovesProgram:
         return float(solved.fun), load_price, loss_price
 
 
-MOST_PLACES = 400_000
-"""Replicas times nodes up to which the program is tried."""
-
-SAFE = 1e-11
-"""Relative error that the sum of the bound is allowed, at the expense of the bound."""
+MOST_PLACES = 400_000  # replicas times nodes up to which the program is tried
+SAFE = 1e-11  # relative error that the sum of the bound is allowed, at the expense of the bound
 
 
 def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None:
@@ -608,14 +597,9 @@ def _certificate(
     return frozen_certificate(whole_moves(value), prices.load, prices.loss, covers)
 
 
-MOST_CASES = 64
-"""Cases of one proof; where more are needed, none is given."""
-
-WHOLE = 1e-7
-"""A share of a replica that is so close to a whole one is one."""
-
-MARGIN = 1e-7
-"""By how much the excess has to be missed for a case to be decided."""
+MOST_CASES = 64  # cases of one proof; where more are needed, none is given
+WHOLE = 1e-7  # a share of a replica that is so close to a whole one is one
+MARGIN = 1e-7  # by how much the excess has to be missed for a case to be decided
 
 
 @dataclass

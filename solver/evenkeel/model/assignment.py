@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 
-TOP = 0
-"""The state that leads."""
+TOP = 0  # the state that leads
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,9 +46,7 @@ from evenkeel.model.reading.selection import Which, find_nodes, find_partitions,
 from evenkeel.model.rules import Rule, domains_left
 from evenkeel.model.topology import Topology, read_labels
 
-Parts = Mapping[str, Any]
-"""The fields of a cluster by name."""
-
+Parts = Mapping[str, Any]  # the fields of a cluster by name
 STATES: Mapping[str, Mapping[str, bool]] = {
     "down": {"alive": False, "accepts": False, "keeps": False, "leads": False},
     "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
@@ -571,8 +569,7 @@ def _whole_table(faults: FaultList, name: str, given: Any, parts: Parts) -> Any:
     return table
 
 
-MOST_TIMES = 1e12
-"""The greatest factor on a load."""
+MOST_TIMES = 1e12  # the greatest factor on a load
 
 
 def by_dimension(
@@ -1103,8 +1100,7 @@ def _with_sizes(
     return replace(new, tier_capacity=shared, tier_distance=distance)
 
 
-LISTED = 10
-"""Nodes without a domain that are listed; the others are counted."""
+LISTED = 10  # nodes without a domain that are listed; the others are counted
 
 
 def limited_tiers(rules: Sequence[Rule], topology: Topology) -> list[str]:

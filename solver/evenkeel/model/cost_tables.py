@@ -18,8 +18,7 @@ from evenkeel.model.reading.arrays import MOST_IN_ALL, as_array, items_of, read_
 from evenkeel.model.reading.keywords import known_fields, meant_name
 from evenkeel.model.reading.quantities import check_number, check_text
 
-RISING, FALLING = 1.0, -1.0
-"""Sign of a hinge: load above a point costs, or load missing below it."""
+RISING, FALLING = 1.0, -1.0  # sign of a hinge: load above a point costs, or load missing below it
 
 
 class Hinge(NamedTuple):

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 
 from evenkeel.model.runtime.printable import printable
 
-SHOWN_FAULTS = 20
-"""Faults spelled out for a person; all of them are in ``InvalidInput.faults``."""
-
-SHOWN_VALUE = 200
-"""Characters of a value that are written; ``Fault.value`` has all of it."""
+SHOWN_FAULTS = 20  # faults spelled out for a person; all of them are in ``InvalidInput.faults``
+SHOWN_VALUE = 200  # characters of a value that are written; ``Fault.value`` has all of it
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,11 @@ NO_BYTES = (
 COUNTS = ("moves", "partition_moves", "leader_changes", "disk_moves")
 """Limits that are one whole number each."""
 
-BY_NODE = ("node_in", "node_out")
-"""Limits that are a whole number for all nodes, or one for each."""
-
+BY_NODE = ("node_in", "node_out")  # limits that are a whole number for all nodes, or one for each
 NodeCounts = int | Mapping[str, int] | Sequence[int] | NDArray[np.integer] | None
 """A whole number for every node, one for each that a mapping names, or one for each, (N,)."""
 
-BY_TIER = ("domain_in", "domain_out")
-"""Limits that are a whole number for each tier."""
+BY_TIER = ("domain_in", "domain_out")  # limits that are a whole number for each tier
 
 
 @dataclass(frozen=True, init=False)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import items_of, read_only
 
-SHOWN = 6
-"""Names up to which all are shown; of more the first and the last."""
+SHOWN = 6  # names up to which all are shown; of more the first and the last
 
 
 class Names(Sequence[str]):

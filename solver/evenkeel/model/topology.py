@@ -12,8 +12,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import entries_of, items_of, read_only
 from evenkeel.model.reading.quantities import check_text, is_missing, is_whole
 
-NODE_TIER = "node"
-"""Name of the tier that is the node itself."""
+NODE_TIER = "node"  # name of the tier that is the node itself
 
 
 @dataclass(frozen=True, eq=False)

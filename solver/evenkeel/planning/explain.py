@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.steps import Blocked
 
-LINKS = 8
-"""Links of a chain that are followed."""
+LINKS = 8  # links of a chain that are followed
 
 
 def last_arrival(
@@ -270,17 +269,10 @@ def _by_slots(where: Ints, alone: Reals, slots: int) -> float:
     return float(np.maximum(rounds, work / slots).max(initial=0.0))
 
 
-BUSY = 24
-"""Places that are looked at three at a time, those with the most work."""
-
-STARTS = 6
-"""Cliques of either kind that are made heavier."""
-
-CLOSE = 8
-"""Pieces of which it is worked out exactly what they would add to a clique."""
-
-WORK = 2_000_000
-"""Rows that are looked at for each clique that is made heavier, in all."""
+BUSY = 24  # places that are looked at three at a time, those with the most work
+STARTS = 6  # cliques of either kind that are made heavier
+CLOSE = 8  # pieces of which it is worked out exactly what they would add to a clique
+WORK = 2_000_000  # rows that are looked at for each clique that is made heavier, in all
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,15 +371,12 @@ def _grown(pieces: Pieces, some: Flags) -> float:
     return total
 
 
-SHOWN = 8
-"""Steps waited for, and moves of a circle, that are spelled out; the rest is counted."""
-
+SHOWN = 8  # steps waited for, and moves of a circle, that are spelled out; the rest is counted
 JOINS = (StepKind.COPY, StepKind.LEAD)
 LEAVES = (StepKind.REMOVE, StepKind.LEAD)
 """Kinds that bring load to their target, and that take some off their source."""
 
-Reason = tuple[bool, str]
-"""Whether it binds at that instant, and what it is."""
+Reason = tuple[bool, str]  # whether it binds at that instant, and what it is
 
 
 def explained(plan: "Plan", partition: int) -> str:

@@ -9,8 +9,7 @@ from evenkeel.planning.changes.actions import Actions
 from evenkeel_kernels.planning.schedule import Changes, run_schedule
 from evenkeel_kernels.planning.schedule import Schedule as KernelSchedule
 
-Charges = tuple[Ints32, Ints32, Reals]
-"""Resource, change and amount, row by row."""
+Charges = tuple[Ints32, Ints32, Reals]  # resource, change and amount, row by row
 
 
 @dataclass(eq=False)
@@ -68,9 +67,7 @@ class Resources:
         return name, *divmod(resource - base, width)
 
 
-ROUNDS, WORK = 64, 64_000
-"""Schedules that are tried for a shorter one, and changes in all of them."""
-
+ROUNDS, WORK = 64, 64_000  # schedules that are tried for a shorter one, and changes in all of them
 NEAR, FAR = 1.02, 1.04
 """What is as close to the least is short enough, and what is further is tried from elsewhere."""
 

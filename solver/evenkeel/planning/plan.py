@@ -50,8 +50,7 @@ from evenkeel.planning.replay.loads import check_disks
 from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome, roles_of
 from evenkeel.planning.throttle import Protocol, Throttle
 
-SHOWN = 4
-"""Steps of a line that are spelled out; the rest is counted."""
+SHOWN = 4  # steps of a line that are spelled out; the rest is counted
 
 
 @dataclass(frozen=True, eq=False)

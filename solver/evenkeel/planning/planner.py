@@ -573,8 +573,7 @@ def _lack(schedule: Schedule, change: int) -> str:
     return "room in what its group may have" if name == "group" else f"room under {name}"
 
 
-CLOSE = 1.04
-"""What is as close to the least is not worth two more schedules."""
+CLOSE = 1.04  # what is as close to the least is not worth two more schedules
 
 
 def interleaved(schedule: Schedule) -> Schedule:

@@ -261,8 +261,7 @@ def _components(groups: int, held: list[Tie]) -> Ints64:
     return label
 
 
-ROUNDING = 1e-12
-"""Relative excess over a capacity that is rounding."""
+ROUNDING = 1e-12  # relative excess over a capacity that is rounding
 
 
 BLOCK = 1 << 15
@@ -497,8 +496,7 @@ def _weights(cluster: Cluster, partition: Ints32, role: Roles, leads: Flags) -> 
     return weight
 
 
-SLACK = 1.0 + 1e-9
-"""Room for the rounding of rates that add up to a bandwidth."""
+SLACK = 1.0 + 1e-9  # room for the rounding of rates that add up to a bandwidth
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel_kernels.planning.schedule import Benefits, Heap, order_by_benefit
 
-RECOVERY = "recovery"
-"""Kind of the resource that is free once everything has what it lacked."""
+RECOVERY = "recovery"  # kind of the resource that is free once everything has what it lacked
 
 
 def lacking(cluster: Cluster) -> Ints64:
@@ -156,8 +155,7 @@ def _givers_of(giver: Ints32, taker: Ints32, count: int) -> tuple[Ints64, Ints32
     return first, giver[np.argsort(taker, kind="stable")]
 
 
-SAFE = np.iinfo(np.int32).max
-"""Danger of a partition that lacks nothing."""
+SAFE = np.iinfo(np.int32).max  # danger of a partition that lacks nothing
 
 
 def ranks(

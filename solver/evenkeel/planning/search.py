@@ -31,14 +31,9 @@ from evenkeel.planning.list_scheduler import Resources
 from evenkeel.planning.resources import Counts, Tally, charge_groups, charge_space
 from evenkeel.planning.schedule import Schedule, split_in_two
 
-ROUNDS = 64
-"""Times that a plan is drafted anew with more moves staged."""
-
-CIRCLE = 8
-"""Of a circle of so many changes, one is staged in a round."""
-
-CANDIDATES = 64
-"""Nodes that are asked for a replica to wait on."""
+ROUNDS = 64  # times that a plan is drafted anew with more moves staged
+CIRCLE = 8  # of a circle of so many changes, one is staged in a round
+CANDIDATES = 64  # nodes that are asked for a replica to wait on
 
 
 def circles(schedule: Schedule) -> Ints64:
@@ -276,20 +271,11 @@ class Room:
         return fits & (not actions.led[action] or self.schedule.cluster.nodes.may_lead[nodes])
 
 
-FEW = 14
-"""Changes whose orders are searched."""
-
-SPARES = 16
-"""Nodes on which each of them may wait, the roomiest."""
-
-STATES = 3000
-"""States that are looked at."""
-
-STAGES = 2000
-"""Stages of a partition that are distinguished."""
-
-Reached = tuple[int, ...]
-"""Which of its stages each partition has reached."""
+FEW = 14  # changes whose orders are searched
+SPARES = 16  # nodes on which each of them may wait, the roomiest
+STATES = 3000  # states that are looked at
+STAGES = 2000  # stages of a partition that are distinguished
+Reached = tuple[int, ...]  # which of its stages each partition has reached
 
 
 @dataclass(frozen=True, eq=False)

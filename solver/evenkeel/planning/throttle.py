@@ -128,11 +128,8 @@ def _read_spans(spans: object) -> tuple[tuple[tuple[float, float], ...], list[Fa
 COUNTS = ("node_in", "node_out", "copies", "disk_moves")
 """Throttles that are one whole number each, 1 or more."""
 
-BY_TIER = ("domain_in", "domain_out")
-"""Throttles that are a whole number for each tier."""
-
-RATES = ("node_bandwidth",)
-"""Throttles in bytes per second."""
+BY_TIER = ("domain_in", "domain_out")  # throttles that are a whole number for each tier
+RATES = ("node_bandwidth",)  # throttles in bytes per second
 
 
 @dataclass(frozen=True, init=False)

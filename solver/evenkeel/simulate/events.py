@@ -27,8 +27,7 @@ from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.simulate.engine.world import Health, World
 
-NAMED = 3
-"""Nodes or partitions up to which each is named; of more the first two are."""
+NAMED = 3  # nodes or partitions up to which each is named; of more the first two are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -603,8 +602,7 @@ def domains_of(cluster: Cluster, tier: str) -> dict[str, list[int]]:
     }
 
 
-COUNTED = "replicas"
-"""A dimension of this name counts replicas, whatever they carry."""
+COUNTED = "replicas"  # a dimension of this name counts replicas, whatever they carry
 
 
 @dataclass(frozen=True, kw_only=True)

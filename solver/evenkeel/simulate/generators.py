@@ -9,21 +9,15 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
-DIMENSIONS = ("cpu", "disk", "net")
-"""Names of the first dimensions; more are counted on."""
-
+DIMENSIONS = ("cpu", "disk", "net")  # names of the first dimensions; more are counted on
 LEADER_EXTRA = (1.0, 0.0, 0.5, 0.25)
 """What leading adds to a replica's load, as a share of it, dimension by dimension and around."""
 
 COMMON_VARIANCE = 0.6
 """Part of the variance of a load's logarithm that its dimensions have in common."""
 
-LOAD_STEP = 1.0 / 64.0
-"""Loads are multiples of it, so that they are short in a file."""
-
-LARGEST_SHARE = 0.25
-"""No leader takes more than this share of a small node."""
-
+LOAD_STEP = 1.0 / 64.0  # loads are multiples of it, so that they are short in a file
+LARGEST_SHARE = 0.25  # no leader takes more than this share of a small node
 PARTITIONS_PER_GROUP = 100
 
 

@@ -39,17 +39,10 @@ from evenkeel.simulate.engine.world import Change, Environment, Health, World
 from evenkeel.simulate.events import Event, above_zero, bound
 from evenkeel.systems.helix.options import Waged
 
-ROUND = 600.0
-"""Seconds in which a node visits all partitions that it leads."""
-
-FASTEST, SLOWEST = 0.01, 1.0
-"""Seconds between two visits."""
-
-RETRY = 60.0
-"""Seconds after which what is in purgatory is tried again."""
-
-NO_CHECK = -1.0
-"""Priority of what is put into a queue by hand: it is processed whatever is found."""
+ROUND = 600.0  # seconds in which a node visits all partitions that it leads
+FASTEST, SLOWEST = 0.01, 1.0  # seconds between two visits
+RETRY = 60.0  # seconds after which what is in purgatory is tried again
+NO_CHECK = -1.0  # priority of what is put into a queue by hand: it is processed whatever is found
 
 
 def pace(partitions: int) -> float:
@@ -124,9 +117,7 @@ class WorkQueue:
         self.purgatory.clear()
 
 
-MINUTE = 60.0
-"""Seconds between two passes of the rebalancer of load, a quarter more or less."""
-
+MINUTE = 60.0  # seconds between two passes of the rebalancer of load, a quarter more or less
 _STATUS = np.array([0, 2, 3, 5, 4, 6, 6], np.int8)
 """A node's state as a ``StoreView`` has it, by ``Health``."""
 
@@ -417,8 +408,7 @@ def _change(
     )
 
 
-AFTERWARDS = 3600.0
-"""Seconds that are played after the last event, by default."""
+AFTERWARDS = 3600.0  # seconds that are played after the last event, by default
 
 
 def play(

@@ -31,12 +31,8 @@ logger = logging.getLogger("evenkeel.sweep")
 BATCHES = 16
 """Batches per worker: enough that none is idle at the end, few enough to be worth sending."""
 
-GRACE = 1.0
-"""Seconds that workers have to hand in what they have done when all is to end."""
-
-LONG = 0.02
-"""Seconds between two calls of a callback, which may end the study."""
-
+GRACE = 1.0  # seconds that workers have to hand in what they have done when all is to end
+LONG = 0.02  # seconds between two calls of a callback, which may end the study
 GROWTH = 4
 """How many times as many items are done together next, after some that took next to no time."""
 

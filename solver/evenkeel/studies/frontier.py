@@ -21,13 +21,10 @@ from evenkeel.solving import solve
 
 logger = logging.getLogger("evenkeel.frontier")
 
-FINEST = 0.001
-"""The tolerance of the most level point, by default."""
-
+FINEST = 0.001  # the tolerance of the most level point, by default
 MOST_POINTS = 1000
 
-HALVINGS = 6
-"""Solves that look for the best plan between two points."""
+HALVINGS = 6  # solves that look for the best plan between two points
 
 
 @dataclass(frozen=True, eq=False)

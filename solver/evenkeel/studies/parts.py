@@ -52,16 +52,11 @@ class Standing:
     ``loads`` and ``wanted`` are in the units of each dimension, ``replicas`` and ``leaders`` count.
     """
 
-    loads: Table
-    """What replicas of each part weigh on each node, (n, D, N)."""
-    wanted: Table
-    """What everything wanted of each part weighs, (n, D)."""
-    replicas: Table
-    """Replicas of each part on each node, (n, N)."""
-    leaders: Table
-    """Partitions of each part that each node leads, (n, N)."""
-    size: Table
-    """Replicas wanted of each part, as a share of all, (n,)."""
+    loads: Table  # what replicas of each part weigh on each node, (n, D, N)
+    wanted: Table  # what everything wanted of each part weighs, (n, D)
+    replicas: Table  # replicas of each part on each node, (n, N)
+    leaders: Table  # partitions of each part that each node leads, (n, N)
+    size: Table  # replicas wanted of each part, as a share of all, (n,)
 
     @classmethod
     def of(cls, cluster: Cluster, part: NDArray[np.int32], parts: int) -> "Standing":
@@ -162,8 +157,7 @@ def _whole(count: Table, share: Table) -> Table:
     return np.diff(ends, axis=0, prepend=np.floor(offset)[None, :])
 
 
-PROOF = -1
-"""The item that is no part but the proof of what the whole can come to."""
+PROOF = -1  # the item that is no part but the proof of what the whole can come to
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,9 +282,7 @@ def _cluster_of(split: Split, i: int) -> Cluster:
 
 logger = logging.getLogger("evenkeel.parts")
 
-REPLICAS = 8_000_000
-"""Replicas of a part, unless the caller says how many parts."""
-
+REPLICAS = 8_000_000  # replicas of a part, unless the caller says how many parts
 FEWEST = 300
 """Replicas of a part on a node, on average; with fewer, what does not come out even costs moves."""
 

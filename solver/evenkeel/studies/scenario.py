@@ -324,9 +324,7 @@ def _time(seconds: float) -> str:
     return duration(seconds) if np.isfinite(seconds) else "never"
 
 
-PAIRS = " pairs"
-"""What follows the name of a tier to lose two of its domains at once."""
-
+PAIRS = " pairs"  # what follows the name of a tier to lose two of its domains at once
 COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
 """What a placement counts when it is first asked, whatever the state of the nodes."""
 

@@ -44,9 +44,7 @@ from evenkeel.studies.scenario import (
     unknown_result,
 )
 
-SHOWN = 8
-"""Scenarios that ``str`` spells out, worst first."""
-
+SHOWN = 8  # scenarios that ``str`` spells out, worst first
 DANGERS = {
     "lost": "lost",
     "without_quorum": "without a majority of voters",

@@ -30,11 +30,8 @@ from evenkeel.systems.printed import CUT, DELIMITERS, HEAD, LEFT_OUT, TAIL, Prin
 ASIDE = ("#", "-- ", "sep=")
 """How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
 
-FIRST = 8
-"""Cells that are looked at to know what a column has."""
-
-MOST_DIGITS = 9
-"""Of a number that is read at once."""
+FIRST = 8  # cells that are looked at to know what a column has
+MOST_DIGITS = 9  # of a number that is read at once
 
 
 def whole_numbers(text: bytes) -> NDArray[np.int64]:
@@ -62,9 +59,7 @@ def number_lists(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 QUOTE = '"'
-SPECIAL = re.compile(r'[",;\t\r\n]')
-"""What a cell is quoted for."""
-
+SPECIAL = re.compile(r'[",;\t\r\n]')  # what a cell is quoted for
 POINTS = re.compile(r"^[1-9]\d{0,2}\.\d{3}(?:\s*[A-Za-z]+)?$", re.MULTILINE)
 """A cell with a point that may stand between thousands."""
 
@@ -72,8 +67,7 @@ BYTES, ANYTHING = "bytes", ""
 """Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
 its own, and cells may have no unit beside it."""
 
-MOST_NUMBER = 1e18
-"""Above everything that is counted or measured."""
+MOST_NUMBER = 1e18  # above everything that is counted or measured
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,7 @@ OTHERS = {
 }
 """What people have in place of an answer, by its pattern."""
 
-LEADER = "leader_"
-"""Prefix of a dimension whose values only leaders carry."""
-
+LEADER = "leader_"  # prefix of a dimension whose values only leaders carry
 HEAD = 65536
 
 MOST_NAMED = 5
@@ -90,10 +88,8 @@ class Entries(NamedTuple):
     """Series or rows of one dimension."""
 
     labels: Sequence[Mapping[str, str]]
-    value: Sequence[float]
-    """What is taken of their samples, NaN for none."""
-    stale: set[int]
-    """Those whose last sample is older than that of others."""
+    value: Sequence[float]  # what is taken of their samples, NaN for none
+    stale: set[int]  # those whose last sample is older than that of others
 
 
 class MeasuredLoads(NamedTuple):

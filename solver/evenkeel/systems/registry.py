@@ -66,8 +66,7 @@ RECOGNISED_IN = {"longhorn": "evenkeel.systems.longhorn.objects"}
 PLAN = b'"evenkeel-plan"'
 """What stands at the beginning of a plan, which may have a cluster within and is none."""
 
-BEGINNING = 4096
-"""Bytes in which that stands."""
+BEGINNING = 4096  # bytes in which that stands
 
 
 MESSAGE = re.compile(

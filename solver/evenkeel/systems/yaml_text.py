@@ -21,8 +21,7 @@ FLOAT = "tag:yaml.org,2002:float"
 LARGE = re.compile(r"-?[0-9]e\+[0-9]{1,3}")
 """What is a number in Go, and without a point a text elsewhere."""
 
-DEEPEST, MOST_TEXT = 20, 2**28
-"""Brackets within brackets, and characters, of a YAML file."""
+DEEPEST, MOST_TEXT = 20, 2**28  # brackets within brackets, and characters, of a YAML file
 
 
 def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:

@@ -17,23 +17,16 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.view.html import Raw, shortened, text
 from evenkeel.view.plots.nodes import domain_names
 
-MOST_BARS = 300
-"""Nodes up to which each has a bar; of more, some that stand side by side share one."""
-
-MOST_GROUPS = 60
-"""Domains up to which each tells its own figures."""
-
-MOST_NAMES = 12
-"""Domains up to which names stand below a chart."""
-
+MOST_BARS = 300  # nodes up to which each has a bar; of more, some that stand side by side share one
+MOST_GROUPS = 60  # domains up to which each tells its own figures
+MOST_NAMES = 12  # domains up to which names stand below a chart
 PITCH, BAR, HEIGHT, WIDTH = 4, 3, 1000, 1000
 """From bar to bar of nodes, width of these, height and usual width of a panel, in its units."""
 
 TOPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 """Where an axis of shares may end; what is beyond the last is cut."""
 
-STEPS = (1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Where other axes may end, but for powers of ten."""
+STEPS = (1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # where other axes may end, but for powers of ten
 
 
 def widest_domains(cluster: Cluster) -> tuple[list[str], NDArray[np.int64]]:

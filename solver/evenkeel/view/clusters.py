@@ -14,13 +14,10 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Spread, Table
 from evenkeel.view.html import Raw, heading, notebook, shortened
 
-SHOWN_ROWS = 6
-"""Rows of a list that are spelled out; the rest is counted."""
-
+SHOWN_ROWS = 6  # rows of a list that are spelled out; the rest is counted
 SHOWN_DIMENSIONS = 12
 
-LONGEST = 120
-"""Characters of a rule."""
+LONGEST = 120  # characters of a rule
 
 
 def cluster_html(cluster: Cluster) -> str:

@@ -23,9 +23,7 @@ from evenkeel.view.terminal import Line
 
 SHOWN_ROWS = 500
 
-SHOWN_EVENTS = 8
-"""Events that a notebook spells out; the rest is counted."""
-
+SHOWN_EVENTS = 8  # events that a notebook spells out; the rest is counted
 SIMULATED = {
     "under": "partitions short of a live replica",
     "over": "partitions with a live replica too many",

@@ -22,12 +22,8 @@ CELL = "text-align:{side};padding:1px 10px 1px 0;border:0;background:none;white-
 RULE = "border-bottom:1px solid currentColor;font-weight:600;opacity:.75"
 FIGURES = "font-variant-numeric:tabular-nums"
 
-CHART = 24
-"""Characters of a bar or a histogram."""
-
-DEEPEST = 0.45
-"""How much of the colour the fullest cell of a matrix has; its figure stays readable."""
-
+CHART = 24  # characters of a bar or a histogram
+DEEPEST = 0.45  # how much of the colour the fullest cell of a matrix has; its figure stays readable
 SUFFIXES = (".html", ".htm")
 
 PAGE = Path(__file__).with_name("page.html")

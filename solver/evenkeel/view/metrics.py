@@ -10,8 +10,7 @@ class Family(NamedTuple):
     path: str
     name: str
     meaning: str
-    label: str = ""
-    """Of which label a mapping gives one value each."""
+    label: str = ""  # of which label a mapping gives one value each
 
 
 FAMILIES = (

@@ -58,20 +58,12 @@ SHOWN_DOMAINS = 60
 SHOWN_MOVES = 500
 SHOWN_CHANGES = 300
 SHOWN_VIOLATIONS = 100
-SHOWN_UNPLACED = 50
-"""Rows of a page."""
-
-FEW_DOMAINS = 24
-"""Domains up to which their figures have strips."""
-
+SHOWN_UNPLACED = 50  # rows of a page
+FEW_DOMAINS = 24  # domains up to which their figures have strips
 LONGEST_NAME = 24
 
-WORST_GROUPS = 10
-"""Groups that a view by group shows."""
-
-NAMED_NODES = 5
-"""Nodes that are named where they are not alive; the rest is counted."""
-
+WORST_GROUPS = 10  # groups that a view by group shows
+NAMED_NODES = 5  # nodes that are named where they are not alive; the rest is counted
 STATUS_STYLE = {
     "optimal": "green", "feasible": "green", "missed": "yellow", "partial": "yellow",
     "infeasible": "red",

@@ -43,8 +43,7 @@ FEW_ROWS = 10
 MOST_BARS = 250
 """Scenarios up to which each has a bar; of more, the worst of some that follow each other."""
 
-MOST_DOMAINS = 24
-"""Domains in a matrix of pairs."""
+MOST_DOMAINS = 24  # domains in a matrix of pairs
 
 
 def _scenarios(found: Any, most: int = FEW_ROWS) -> Table:

@@ -17,17 +17,11 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
     from rich.text import Text
 
-WIDTH = 100
-"""Characters of a line by default."""
-
+WIDTH = 100  # characters of a line by default
 NARROWEST = 78
 
-SHOWN_ROWS = 8
-"""Rows of a list that are spelled out; the rest is counted."""
-
-CHART = (10, 44)
-"""Characters of the narrowest chart and of the widest."""
-
+SHOWN_ROWS = 8  # rows of a list that are spelled out; the rest is counted
+CHART = (10, 44)  # characters of the narrowest chart and of the widest
 MOST_NAMED, MOST_WRAPPED = 40, 20
 """Characters of a name and of an explanation that are kept on a line."""
 

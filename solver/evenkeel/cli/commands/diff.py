@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
     from evenkeel.result_rows import DiskMove, LeaderChange, Move, Removal
 
-SHOWN = 10
-"""Moves, and leader changes, that are listed one by one; the rest is counted."""
+SHOWN = 10  # moves, and leader changes, that are listed one by one; the rest is counted
 
 
 def add(commands: Commands) -> None:

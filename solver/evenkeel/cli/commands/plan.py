@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.replay import Certificate
 
-SUFFIX = ".json"
-"""How the file of a plan ends; anything else is the name of a folder."""
-
-MOST_NAMED = 10
-"""Nodes that have died, or partitions that are new, which a note names."""
+SUFFIX = ".json"  # how the file of a plan ends; anything else is the name of a folder
+MOST_NAMED = 10  # nodes that have died, or partitions that are new, which a note names
 
 
 def add(commands: Commands) -> None:

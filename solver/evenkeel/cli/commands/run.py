@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from evenkeel.systems.folders.guarding import Verdict
     from evenkeel.systems.folders.running import FolderRun
 
-MOST_LISTED = 50
-"""Differences that are listed one by one."""
+MOST_LISTED = 50  # differences that are listed one by one
 
 
 class Interrupted(BaseException):

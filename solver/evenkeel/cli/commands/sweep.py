@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from evenkeel.studies.sweep import Sweep
 
 
-SHOWN = 10
-"""Scenarios that are spelled out, the worst first; the rest is counted."""
+SHOWN = 10  # scenarios that are spelled out, the worst first; the rest is counted
 
 
 def add(commands: Commands) -> None:

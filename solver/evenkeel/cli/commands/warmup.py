@@ -11,8 +11,7 @@ from evenkeel.cli.waiting import Waiting
 if TYPE_CHECKING:
     from evenkeel_kernels.build.inventory import Inventory
 
-SLOWEST = 5
-"""Kernels that are named; the rest is counted."""
+SLOWEST = 5  # kernels that are named; the rest is counted
 
 
 def add(commands: Commands) -> None:

@@ -47,12 +47,8 @@ FRUITFUL = 0.5
 """Or else they must take away at least this part of what they carry: a small budget will not bring
 much down at once, but each of its moves should."""
 
-FEW = 4
-"""Lost replicas, the largest ones, by which it is judged how level a cluster can be at once."""
-
-AT_ONCE = 250_000
-"""Steps that a search may take in the scopes that a pipeline waits for."""
-
+FEW = 4  # lost replicas, the largest ones, by which it is judged how level a cluster can be at once
+AT_ONCE = 250_000  # steps that a search may take in the scopes that a pipeline waits for
 IN_PASSING, PER_REPLICA = 1_000_000, 400
 """Steps that it may take in a partial run: so many, or so many for each replica if that is more."""
 
@@ -148,12 +144,9 @@ class BalanceEngine:
 class _Model(NamedTuple):
     """What the method is asked to solve."""
 
-    cluster: Cluster
-    """With ``current`` as its placement, and with what this scope wants."""
-    bounds: Bounds
-    """With the targets of this scope."""
-    seconds: float
-    """Spent to make it."""
+    cluster: Cluster  # with ``current`` as its placement, and with what this scope wants
+    bounds: Bounds  # with the targets of this scope
+    seconds: float  # spent to make it
 
 
 def _level(engine: BalanceEngine, task: Task) -> Answer:

@@ -46,11 +46,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import Ints64, Reals, Rows, read_only
 
-SAFE = 1e-9
-"""Relative error that sums of prices and loads are allowed, at the expense of the bound."""
-
-BLOCK = 1 << 18
-"""Entries of a table of partitions by nodes that are worked on at a time."""
+SAFE = 1e-9  # relative error that sums of prices and loads are allowed, at the expense of the bound
+BLOCK = 1 << 18  # entries of a table of partitions by nodes that are worked on at a time
 
 
 def whole_moves(value: tuple[float, float]) -> int:

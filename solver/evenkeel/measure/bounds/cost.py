@@ -21,8 +21,7 @@ from evenkeel.model.cost_tables import RISING, Hinge, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 
-SAFE = 1e-12
-"""Relative error that sums of loads are allowed, at the expense of the bound."""
+SAFE = 1e-12  # relative error that sums of loads are allowed, at the expense of the bound
 
 
 @dataclass(frozen=True)

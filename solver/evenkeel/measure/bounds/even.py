@@ -33,23 +33,14 @@ from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Ro
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import NODE_TIER
 
-Part = tuple[Flags, float]
-"""A set of nodes, and how much of a load is forced into it."""
-
-LEAST = 1e-300
-"""Stands for nothing where something is divided by it."""
-
-MARGIN = 1e-6
-"""Relative difference that rounding cannot make."""
-
+Part = tuple[Flags, float]  # a set of nodes, and how much of a load is forced into it
+LEAST = 1e-300  # stands for nothing where something is divided by it
+MARGIN = 1e-6  # relative difference that rounding cannot make
 MOST_CLASSES = 1024
 """Classes up to which partitions are distinguished by the domains that keep replicas of them."""
 
-NONE_KEPT = np.zeros(0, np.intp)
-"""Neither partitions nor nodes."""
-
-ALIKE = np.zeros(1, np.intp)
-"""Numbers of voters that do not matter."""
+NONE_KEPT = np.zeros(0, np.intp)  # neither partitions nor nodes
+ALIKE = np.zeros(1, np.intp)  # numbers of voters that do not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,8 +387,7 @@ def _class(
         yield Forced("class", inside, (forced * bound) @ weight)
 
 
-MOST_SETS = 64
-"""Sets of nodes that terms name up to which one within another counts for both."""
+MOST_SETS = 64  # sets of nodes that terms name up to which one within another counts for both
 
 
 def asked_on(
@@ -499,11 +489,8 @@ def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Real
     return level
 
 
-WHOLE = 1e-9
-"""Numbers this close to a whole number are replaced by it before rounding."""
-
-NEARLY = 1.0 + 1e-12
-"""Tolerance of rounding up to which a number counts as whole."""
+WHOLE = 1e-9  # numbers this close to a whole number are replaced by it before rounding
+NEARLY = 1.0 + 1e-12  # tolerance of rounding up to which a number counts as whole
 
 
 class Even(NamedTuple):

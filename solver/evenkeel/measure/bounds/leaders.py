@@ -22,23 +22,16 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64, Reals, Rows, read_only
 
-BLOCK = 16_384
-"""Partitions that are looked at together."""
-
-TURNS = 40
-"""Rounds in which the prices of loads are improved."""
-
-PATIENCE = 4
-"""Rounds without a better bound until steps are halved, from the best prices so far."""
-
+BLOCK = 16_384  # partitions that are looked at together
+TURNS = 40  # rounds in which the prices of loads are improved
+PATIENCE = 4  # rounds without a better bound until steps are halved, from the best prices so far
 STEPS = 2_500
 """Steps along ways between nodes that prices of numbers are worth; any prices give a bound."""
 
 LARGEST_TABLE = 3_000
 """Nodes between which ways are listed; with more, numbers have no price to begin with."""
 
-FAR = 1 << 30
-"""Further than any way from node to node."""
+FAR = 1 << 30  # further than any way from node to node
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,9 +27,7 @@ from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 LOOKS = 8
 """How often a division is looked at: after 1, 2, 4, ... more steps."""
 
-CLOSE = 1e-4
-"""A division is level where no node leads more than this share above its set."""
-
+CLOSE = 1e-4  # a division is level where no node leads more than this share above its set
 STEEPEST = 0.125
 """No worth falls behind another by more than this factor in a step: floats have room for all."""
 

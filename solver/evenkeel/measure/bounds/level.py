@@ -36,11 +36,8 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 from evenkeel.model.runtime.memoize import memoize
 
-DEEPEST_PILE = 4
-"""Items on one node up to which the pigeonhole term looks."""
-
-ROWS = 1024
-"""Rows that are looked at together."""
+DEEPEST_PILE = 4  # items on one node up to which the pigeonhole term looks
+ROWS = 1024  # rows that are looked at together
 
 
 def level_terms(

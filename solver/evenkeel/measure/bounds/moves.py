@@ -32,15 +32,9 @@ from evenkeel.model.reading.arrays import Flags, Ints64, Reals, Rows, read_only
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 
-ROUNDING = 1e-10
-"""Relative excess, or lack, that may be rounding, and is not counted."""
-
-TURNS = 3
-"""Rounds in which the prices of the dimensions are improved."""
-
-EAGERNESS = 2.0
-"""How far one round changes them."""
-
+ROUNDING = 1e-10  # relative excess, or lack, that may be rounding, and is not counted
+TURNS = 3  # rounds in which the prices of the dimensions are improved
+EAGERNESS = 2.0  # how far one round changes them
 LEAST_WEIGHT = 1e-30
 """No dimension is out for good: a round that takes what lacks it can bring it back."""
 

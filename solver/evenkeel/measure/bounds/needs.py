@@ -29,15 +29,9 @@ from evenkeel.model.rules import readable
 from evenkeel.model.runtime.figures import fine_percent
 from evenkeel.model.topology import NODE_TIER
 
-ALL_SUBSETS = 6
-"""Domains up to which every set of them is looked at."""
-
-MOST_CLASSES = 64
-"""Kinds of partitions up to which it is asked what keeps a node full."""
-
-MOST_PARTS = 24
-"""Sets of nodes that rules name, which are looked at one by one."""
-
+ALL_SUBSETS = 6  # domains up to which every set of them is looked at
+MOST_CLASSES = 64  # kinds of partitions up to which it is asked what keeps a node full
+MOST_PARTS = 24  # sets of nodes that rules name, which are looked at one by one
 DEEPEST = 4
 """Replicas on one node up to which sizes are distinguished that just do not fit once more."""
 

@@ -33,8 +33,7 @@ from evenkeel.model.topology import NODE_TIER
 MOST_CELLS = 2**17
 """Sets of nodes, times nodes, times classes of partitions up to which every set is looked at."""
 
-MOST_PARTS = 64
-"""Sets that are forced at most, one after the other."""
+MOST_PARTS = 64  # sets that are forced at most, one after the other
 
 
 def sets_of_kinds(rows: Sequence[NDArray[Any]], classes: int) -> Flags:

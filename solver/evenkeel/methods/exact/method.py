@@ -56,9 +56,7 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.logs import log_event
 
-LARGEST = 1_000
-"""Replicas x nodes up to which it is tried."""
-
+LARGEST = 1_000  # replicas x nodes up to which it is tried
 FAR, FAR_IN_GROUPS = 3, 1
 """So many moves above those proven to be needed are too many; where whole groups have rules, which
 the search before never breaks on its way."""
@@ -67,8 +65,7 @@ FEWEST_EFFORT, FEWEST_AGAIN, LEADERS, FEWEST_LONGEST = 0.1, 0.7, 0.02, 1.0
 """Deterministic seconds for the moves, for them where too many are left after all, for who leads
 after that, and for the moves where a time limit is given."""
 
-ROUNDS = 6
-"""Refinements where moves are still too many: better and sooner than more CP-SAT."""
+ROUNDS = 6  # refinements where moves are still too many: better and sooner than more CP-SAT
 
 
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
@@ -201,21 +198,14 @@ def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
     return np.maximum(most, 0)
 
 
-SearchOn = Callable[[Request], Outcome]
-"""A search that begins where a request starts."""
-
+SearchOn = Callable[[Request], Outcome]  # a search that begins where a request starts
 EFFORT, AGAIN, SOFT_RULES = 0.05, 0.8, 0.01
 """Deterministic seconds, the same on every machine: for placing and repairing, for placing all
 where that is likely, and for soft terms after that."""
 
-FIRST = 0.4
-"""The part of it for endangering the fewest."""
-
-LONGEST = 1.0
-"""The same for each where a time limit is given."""
-
-PRECISION = 0.01
-"""An excess over the targets this near to the least one is near enough."""
+FIRST = 0.4  # the part of it for endangering the fewest
+LONGEST = 1.0  # the same for each where a time limit is given
+PRECISION = 0.01  # an excess over the targets this near to the least one is near enough
 
 
 def rescued(request: Request, outcome: Outcome, level: SearchOn) -> Outcome:

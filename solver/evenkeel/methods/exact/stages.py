@@ -56,8 +56,7 @@ from evenkeel.model.runtime.memoize import memoize
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
-Count = Callable[[int], Any]
-"""From a node to how many replicas of the member in question it holds."""
+Count = Callable[[int], Any]  # from a node to how many replicas of the member in question it holds
 
 
 def bind(variables: Variables) -> list[SoftTerm]:
@@ -248,15 +247,9 @@ def _near(variables: Variables, group: int, other: int, tier: int) -> None:
         )
 
 
-DECIMALS = 6
-"""Loads with so many decimals stay exact."""
-
-WIDEST = 2.0**34
-"""Loads may add up to so much where that keeps them exact."""
-
-UNBOUND = 4.0 * WIDEST
-"""More than all loads together."""
-
+DECIMALS = 6  # loads with so many decimals stay exact
+WIDEST = 2.0**34  # loads may add up to so much where that keeps them exact
+UNBOUND = 4.0 * WIDEST  # more than all loads together
 FINEST = 2.0**26
 """Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
 
@@ -538,8 +531,7 @@ def within_limits(request: Request) -> str:
     return "" if request.limits == Limits() else " within the limits"
 
 
-Join = tuple[Any, int, int]
-"""How many replicas of a partition join a node, and which these are."""
+Join = tuple[Any, int, int]  # how many replicas of a partition join a node, and which these are
 
 
 def hold_budgets(
@@ -638,9 +630,7 @@ def _hold_passing(
             model.add(sum(leave) <= most_out)
 
 
-GLANCE = 0.05
-"""Seconds between two looks at the clock while CP-SAT runs."""
-
+GLANCE = 0.05  # seconds between two looks at the clock while CP-SAT runs
 FULL, SOME = 2, 1
 """How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
 per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""

@@ -32,11 +32,8 @@ from evenkeel.model.reading.arrays import ROUNDING
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.heartbeat import beat
 
-WORTH_RELAXING = 5e-4
-"""Gap beyond which the linear program is solved."""
-
-LARGEST_RELAXATION = 30_000
-"""Arcs times dimensions beyond which it is not: it takes seconds."""
+WORTH_RELAXING = 5e-4  # gap beyond which the linear program is solved
+LARGEST_RELAXATION = 30_000  # arcs times dimensions beyond which it is not: it takes seconds
 
 
 @dataclass(frozen=True)

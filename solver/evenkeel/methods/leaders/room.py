@@ -16,8 +16,7 @@ from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel_kernels.leaders.level_by_load import LeadRoom
 
-ROUNDING = 1e-12
-"""Part of what a row may carry by which sums in another order may differ."""
+ROUNDING = 1e-12  # part of what a row may carry by which sums in another order may differ
 
 
 class LeaderStart(NamedTuple):

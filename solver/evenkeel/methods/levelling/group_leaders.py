@@ -36,8 +36,7 @@ from evenkeel_kernels.levelling.leaders.lone_leaders import place_on_first
 from evenkeel_kernels.levelling.leaders.transport import Cells, transport_leaders
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 
-FEW = 8
-"""Leads up to which one replica moves at a time: one move may make another superfluous."""
+FEW = 8  # leads up to which one replica moves at a time: one move may make another superfluous
 
 
 def led_within_groups(request: Request, outcome: Outcome) -> Outcome:

@@ -27,14 +27,11 @@ from evenkeel_kernels.levelling.idle_moves import take_back_idle
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 
-LET_BE = 3
-"""Most rounds of excluding the worst nodes from the objective."""
-
+LET_BE = 3  # most rounds of excluding the worst nodes from the objective
 TRIALS, CLOSE = 10, 0.002
 """Most heights that are tried where budgets do not reach the targets; how close they come."""
 
-ANY_HEIGHT = 1e9
-"""A height above all others."""
+ANY_HEIGHT = 1e9  # a height above all others
 
 
 def level_within_budgets(run: SearchRun) -> None:

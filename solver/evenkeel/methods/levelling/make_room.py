@@ -29,18 +29,10 @@ from evenkeel_kernels.levelling.leaders.moves import (
 from evenkeel_kernels.levelling.make_room import node_to_clear, take_over_each
 from evenkeel_kernels.levelling.redistribution import moves_made
 
-TRIES = 8
-"""Nodes on which a replica is tried, one after the other."""
-
-FAILURES = 8
-"""Replicas in a row that find no room before the others are given up."""
-
-TAKEN_OVER = 256
-"""Replicas that are placed where others make way before nodes are listed anew."""
-
-CASCADE = 64
-"""Replicas that one may displace, directly or not."""
-
+TRIES = 8  # nodes on which a replica is tried, one after the other
+FAILURES = 8  # replicas in a row that find no room before the others are given up
+TAKEN_OVER = 256  # replicas that are placed where others make way before nodes are listed anew
+CASCADE = 64  # replicas that one may displace, directly or not
 IN_VAIN = 30_000_000
 """Replicas, times displacements that led nowhere, after which the others are given up."""
 

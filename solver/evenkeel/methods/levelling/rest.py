@@ -14,11 +14,8 @@ from evenkeel_kernels.core.node_scan import ROUNDING, inverse
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
 
-NO_TARGET = 1e29
-"""1 / the target of a node that may carry nothing."""
-
-HIGH = 0.5
-"""Part of the greatest excess from which on a node is as high as the highest."""
+NO_TARGET = 1e29  # 1 / the target of a node that may carry nothing
+HIGH = 0.5  # part of the greatest excess from which on a node is as high as the highest
 
 
 def at_rest(run: SearchRun) -> bool:

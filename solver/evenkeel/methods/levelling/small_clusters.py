@@ -31,16 +31,14 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
 RUNS = 96
-LENGTHS = (1, 1, 1, 1, 3, 3)
-"""How much longer than others runs are, in turn."""
+LENGTHS = (1, 1, 1, 1, 3, 3)  # how much longer than others runs are, in turn
 DESCENTS = 12
 DESCENT = 12
 RELIEFS, FRUITLESS = 12, 3
 RELIEF = 3
 """Where goals are out of reach: runs with a falling aim, and how much longer each is; runs that
 relieve all but the fullest nodes, how many in a row may be in vain, and how much longer each is."""
-STEPS_PER_PLACE = 40
-"""Steps of a run for each replica and node."""
+STEPS_PER_PLACE = 40  # steps of a run for each replica and node
 MOST_STEPS = 20_000
 
 TOLLS = (0.03, 0.01, 0.003, 0.001)
@@ -51,14 +49,11 @@ HEATS = (0.03, 0.01)
 
 BRIEF_STEPS, BRIEF_PATIENCE = 150_000, 50_000
 """Steps of all runs, and steps without a move less, where no more is asked for."""
-BRIEF_STEPS_PER_PLACE = 1_000
-"""Steps of all runs for each replica and node, at most, of these."""
+BRIEF_STEPS_PER_PLACE = 1_000  # steps of all runs for each replica and node, at most, of these
 REACHED, LONGER = 3, 3
 """Once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
 and how much longer runs are that come on top."""
-PARTS = 8
-"""No run takes more than one in so many of the steps allowed, or so much more."""
-
+PARTS = 8  # no run takes more than one in so many of the steps allowed, or so much more
 FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
 """Where goals are out of reach: by what share of a level the aim falls, how near to what each node
 was found to reach a plan with fewer moves is as good; how near the least level everything stays

@@ -25,8 +25,7 @@ from evenkeel.model.runtime.memoize import memoize
 DEEPEST = 3
 """Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
-NO_ROOM = 1e-6
-"""Stands for a target of nothing where a load is compared with it."""
+NO_ROOM = 1e-6  # stands for a target of nothing where a load is compared with it
 
 
 class ViolationSummary(NamedTuple):

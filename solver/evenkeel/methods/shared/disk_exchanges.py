@@ -26,17 +26,12 @@ from evenkeel.model.disks import disk_of
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag, Placement
 
-EFFORT = 50_000
-"""Replicas x nodes x placements that are tried at most."""
-
-MOST = 60
-"""Placements that are tried at most."""
-
+EFFORT = 50_000  # replicas x nodes x placements that are tried at most
+MOST = 60  # placements that are tried at most
 PLAIN = np.uint16(Flag.HEALTHY | Flag.CAUGHT_UP | Flag.PREFERRED)
 """Flags of replicas of which nothing has to be known before they move."""
 
-Moved = tuple[tuple[int, int], ...]
-"""Replicas, and the node of each."""
+Moved = tuple[tuple[int, int], ...]  # replicas, and the node of each
 
 
 class Score(NamedTuple):

@@ -20,13 +20,10 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING, read_only, writable
 from evenkeel_kernels.core.disks import NodeDisks, level_disks
 
-ROUNDS = 4
-"""How often nodes are chosen anew for replicas that the disks of theirs have no room for."""
-
+ROUNDS = 4  # how often nodes are chosen anew for replicas that the disks of theirs have no room for
 R = TypeVar("R")
 
-STEPS = 20_000
-"""Steps of the exact search inside one small node."""
+STEPS = 20_000  # steps of the exact search inside one small node
 
 
 class OnDisks(NamedTuple):

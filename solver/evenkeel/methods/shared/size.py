@@ -4,8 +4,7 @@ from evenkeel.methods.options import Exact
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
-SMALL = 2_000
-"""Replicas x nodes of a small cluster; answers of these are refined."""
+SMALL = 2_000  # replicas x nodes of a small cluster; answers of these are refined
 
 
 def size_of(cluster: Cluster) -> int:

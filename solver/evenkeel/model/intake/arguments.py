@@ -11,21 +11,13 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import shape_of
 from evenkeel.model.rules import Amount, Rule
 
-Node = str | int | None
-"""A node by its name or its number, or none."""
-
-Group = str | int
-"""A group by its name or its number."""
-
+Node = str | int | None  # a node by its name or its number, or none
+Group = str | int  # a group by its name or its number
 Labels = ArrayLike | Sequence[str | None]
 """A label for each node; None, "", NaN or a negative number where it has none."""
 
-Given = Mapping[str, Any]
-"""Arguments of ``Cluster.from_arrays`` by name."""
-
-MOST = 2**31
-"""Above every int32."""
-
+Given = Mapping[str, Any]  # arguments of ``Cluster.from_arrays`` by name
+MOST = 2**31  # above every int32
 TABLES = ("capacity", "load", "leader_load", "non_voter_load", "watermark")
 """Arguments with a column for each dimension."""
 

@@ -25,9 +25,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import Topology
 
-Parts = Mapping[str, Any]
-"""The fields of a cluster by name."""
-
+Parts = Mapping[str, Any]  # the fields of a cluster by name
 PER_NODE: Mapping[str, type[np.generic]] = {
     "alive": np.bool_, "accepts": np.bool_, "keeps": np.bool_, "leads": np.bool_,
     "gone": np.bool_, "since": np.float64, "weight": np.float64, "lead_weight": np.float64,

@@ -24,9 +24,7 @@ from evenkeel.model.reading.arrays import (
 from evenkeel.model.reading.keywords import meant_name
 from evenkeel.model.rules import Rule
 
-FREE_GROUPS = 1_000
-"""Groups that may be numbered without names however few partitions there are."""
-
+FREE_GROUPS = 1_000  # groups that may be numbered without names however few partitions there are
 LOADS = ("load", "leader_load", "non_voter_load")
 
 PARTITION_COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {

@@ -42,9 +42,7 @@ from evenkeel.model.rules import (
 )
 from evenkeel.model.topology import NODE_TIER, Topology
 
-Parts = dict[str, Any]
-"""The fields of a cluster by name."""
-
+Parts = dict[str, Any]  # the fields of a cluster by name
 OF_PLACEMENT = ("placement", "first", "leader", "role", "flags", "disk", "replicas", "voters")
 """Arguments for the placement and the wanted numbers of replicas."""
 
@@ -271,9 +269,7 @@ def check_rules(
             check_counts(faults, path, one, "group", replicas[ours], voters[ours], nodes, topology)
 
 
-MOST = 2**31 - 1
-"""What the amount of a limit may be at most."""
-
+MOST = 2**31 - 1  # what the amount of a limit may be at most
 LABELS = ("domains", "attributes", "node_names")
 """Arguments with labels; expressions are not checked against invalid ones."""
 

@@ -20,9 +20,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
 
-MOST_LISTED = 5
-"""Partitions that are named; the rest is counted."""
-
+MOST_LISTED = 5  # partitions that are named; the rest is counted
 MARKS = Flag.STRANDED | Flag.PINNED
 
 

@@ -21,15 +21,11 @@ Ints32 = NDArray[np.int32]
 Ints64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Roles = NDArray[np.uint8]
-Rows = NDArray[np.intp]
-"""Arrays by what they hold; ``Rows`` are indices."""
-
+Rows = NDArray[np.intp]  # arrays by what they hold; ``Rows`` are indices
 ROUNDING = 1e-9
 """Share by which sums, rates and times may differ by rounding, as where sums have another order."""
 
-LISTED_FAULTS = 10
-"""Bad entries of one array that are listed one by one."""
-
+LISTED_FAULTS = 10  # bad entries of one array that are listed one by one
 MOST_IN_ALL = 1e300
 """What amounts may sum to, so that no product of a sum and a count of replicas is infinite."""
 

@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
 
-Backend = Literal["pandas", "polars", "pyarrow"]
-"""Packages that make frames."""
-
+Backend = Literal["pandas", "polars", "pyarrow"]  # packages that make frames
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 """Packages that make frames; by default the first that is installed."""
 
-Frame = Any
-"""A frame of pandas, polars, pyarrow, or of whatever else narwhals knows."""
+Frame = Any  # a frame of pandas, polars, pyarrow, or of whatever else narwhals knows
 
 
 def narwhals() -> Any:

@@ -40,14 +40,9 @@ HARMFUL = frozenset(
 )
 """Words that take something away, or set to work: proposed only for near misses."""
 
-ALL_BUT = 0.75
-"""How much a word has to be like one of these."""
-
-FIELDS: dict[str, Collection[str]] = {}
-"""Arguments of classes, by the name of each."""
-
-MOST_ASKED = 3
-"""Faults up to which it is looked for: a list of wrong names has one cause."""
+ALL_BUT = 0.75  # how much a word has to be like one of these
+FIELDS: dict[str, Collection[str]] = {}  # arguments of classes, by the name of each
+MOST_ASKED = 3  # faults up to which it is looked for: a list of wrong names has one cause
 
 
 def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | None:

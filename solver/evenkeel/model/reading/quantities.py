@@ -97,8 +97,7 @@ def two_readings(text: str) -> str:
     return f"may be {one} or {other}: write one of them"
 
 
-EXACT = 2**53
-"""The largest whole number up to which every one is exact as a float."""
+EXACT = 2**53  # the largest whole number up to which every one is exact as a float
 
 
 def is_whole(value: object) -> bool:
@@ -282,8 +281,7 @@ def read_tier_counts(faults: FaultList, path: str, given: Any) -> dict[str, int]
 
 
 _PER = re.compile(_NUMBER + r"(%?)\s*(?:/\s*(.+?)\s*)?")
-WORTHS = ("all", "move", "byte")
-"""What a least gain may be asked of."""
+WORTHS = ("all", "move", "byte")  # what a least gain may be asked of
 
 
 def read_worth(faults: FaultList, path: str, given: Any) -> dict[str, float]:

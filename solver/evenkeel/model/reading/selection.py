@@ -25,9 +25,7 @@ from evenkeel.model.topology import Topology
 Which = str | int | ArrayLike | Sequence[str | int]
 """What may be chosen by: a name, an expression, a number, a mask, or a list of them."""
 
-OF_GROUP = "group="
-"""What stands before the name of a group to choose all its partitions."""
-
+OF_GROUP = "group="  # what stands before the name of a group to choose all its partitions
 OF_GROUPS = (
     OF_GROUP, "topic=", "index=", "pool=", "table=", "resource=", "vhost=", "namespace=",
 )  # fmt: skip

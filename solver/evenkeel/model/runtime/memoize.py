@@ -8,8 +8,7 @@ from typing import TypeVar
 
 Answer = TypeVar("Answer")
 
-MARK = "_once "
-"""What the names of things kept begin with."""
+MARK = "_once "  # what the names of things kept begin with
 
 
 def memoize(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.reading.frames import Backend, Frame, frame_of
 
-NAME_LETTERS = 48
-"""Letters of a name in a page, whose lines do not break."""
+NAME_LETTERS = 48  # letters of a name in a page, whose lines do not break
 
 
 class Pair(NamedTuple):

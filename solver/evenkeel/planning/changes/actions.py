@@ -12,9 +12,7 @@ from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, 
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 
-NEVER = 99
-"""Position of a slot that does not act."""
-
+NEVER = 99  # position of a slot that does not act
 UNDER_WAY, LOST, FIRST, EARLY, NEXT_LEADER, USUAL, LATE, LAST = range(-2, 6)
 """Ranks of the actions of a partition: joins before leaves, the next leader before the last."""
 

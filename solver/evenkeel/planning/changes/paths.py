@@ -101,14 +101,9 @@ def actions_along(
     )  # fmt: skip
 
 
-FEW = 6
-"""Slots of which any number may be exchanged at once; of more all that are left are."""
-
-THIRDS = 64
-"""Third nodes that are tried for each partition, the emptiest of every kind."""
-
-STATES = 50_000
-"""States that are looked at: more than five replicas have."""
+FEW = 6  # slots of which any number may be exchanged at once; of more all that are left are
+THIRDS = 64  # third nodes that are tried for each partition, the emptiest of every kind
+STATES = 50_000  # states that are looked at: more than five replicas have
 
 
 class State(NamedTuple):
@@ -145,13 +140,11 @@ class Edge(NamedTuple):
 
     after: State
     did: tuple[Did, ...]
+    # of a voter that serves on two nodes for a while: what it was before, slot and other node
     twice: tuple[State, int, int] | None = None
-    """Of a voter that serves on two nodes for a while: what it was before, slot and other node."""
 
 
-Replicas = tuple[tuple[int, int], ...]
-"""Nodes and roles of all slots."""
-
+Replicas = tuple[tuple[int, int], ...]  # nodes and roles of all slots
 Pairs = tuple[tuple[int, int, int], ...]
 """Where slots are, where they are copied to, and their roles, in whatever order of slots."""
 
@@ -480,9 +473,7 @@ class Partition:
         return found
 
 
-Cost = tuple[float, int]
-"""What counts first, and what counts among ways that are equal in that."""
-
+Cost = tuple[float, int]  # what counts first, and what counts among ways that are equal in that
 S = TypeVar("S", bound=Hashable)
 E = TypeVar("E")
 
@@ -550,8 +541,7 @@ def taken_over(came: Edge, edge: Edge) -> Edge | None:
     return came._replace(after=edge.after, did=tuple(did))
 
 
-WAYS = 120
-"""Ways that are tried of each partition: all of five replicas."""
+WAYS = 120  # ways that are tried of each partition: all of five replicas
 
 
 def rematched(

@@ -31,9 +31,7 @@ Where the last column is another node of a replica that is under way, the third 
 which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
 """
 
-FEW = 64
-"""Rows of which all pairs of columns are compared at once."""
-
+FEW = 64  # rows of which all pairs of columns are compared at once
 LearnerTest = Callable[[Nodes, Nodes], Flags]
 """A function of current nodes and copy targets, (n, W), to the rows that keep a rule."""
 

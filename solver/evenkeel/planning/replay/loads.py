@@ -523,8 +523,7 @@ def _beyond_free(trades: Trades, lane: Rows) -> Ints64:
     return np.asarray(np.clip(total - trades.free, 0, comes))
 
 
-BITS = 2048
-"""Entries that give back whose followers are looked for in one go."""
+BITS = 2048  # entries that give back whose followers are looked for in one go
 
 
 def direct_givers(
@@ -658,11 +657,8 @@ def _givers_of(
         yield lane, [[i for i, bit in mine if found & bit] for found in found_by]
 
 
-FREE = -1
-"""Giver of what is free at the beginning, to all."""
-
-Way = list[tuple[int, int]]
-"""Takers, and the giver that each turns to."""
+FREE = -1  # giver of what is free at the beginning, to all
+Way = list[tuple[int, int]]  # takers, and the giver that each turns to
 
 
 def first_lacking(
@@ -727,16 +723,11 @@ ONE = 2.0**52
 """A limit in the fixed point that loads are added up in, so that what comes and goes cancels."""
 
 Signs = NDArray[np.int8]
-Moment = tuple[Ints, Ints, Signs]
-"""Steps, ranks of their events, and signs."""
-
-MOST = 64.0
-"""Single loads count as so many limits at most: sums beyond 2048 limits would overflow."""
+Moment = tuple[Ints, Ints, Signs]  # steps, ranks of their events, and signs
+MOST = 64.0  # single loads count as so many limits at most: sums beyond 2048 limits would overflow
 
 
-SOME = 1 << 16
-"""Entries that are looked at in one go: all of some places."""
-
+SOME = 1 << 16  # entries that are looked at in one go: all of some places
 Weigh = Callable[[Ints, Signs, int], Reals]
 """Takes steps, signs and a dimension; returns the load put on, negative where it is taken off."""
 

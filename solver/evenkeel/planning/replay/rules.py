@@ -228,9 +228,7 @@ class TrajectoryCheck:
         )  # fmt: skip
 
 
-UNBOUND = np.iinfo(np.int64).min
-"""Amount of a partition that is not bound."""
-
+UNBOUND = np.iinfo(np.int64).min  # amount of a partition that is not bound
 IS_MAXIMUM: dict[str, bool] = {
     **dict(LIMITS.items()), **dict.fromkeys(("same_node", *REQUIREMENTS), True),
     **dict.fromkeys((*COUNTS, "min_active", "quorum", "survivor"), False),
@@ -310,8 +308,7 @@ def check_terms(check: TrajectoryCheck) -> None:
             check.hold(term.kind, term.text, measure, least)
 
 
-CELLS = 2_000_000
-"""Entries of a table of counts, events by domains, at a time."""
+CELLS = 2_000_000  # entries of a table of counts, events by domains, at a time
 
 
 @dataclass(frozen=True, eq=False)

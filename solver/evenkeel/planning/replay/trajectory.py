@@ -73,8 +73,7 @@ class ReplicaColumns:
         return found
 
 
-BATCH = 30_000
-"""Events in a table, so that it stays in the processor's cache."""
+BATCH = 30_000  # events in a table, so that it stays in the processor's cache
 
 
 class ReplicaState(IntEnum):
@@ -90,9 +89,7 @@ class ReplicaState(IntEnum):
     REMOVING = 7
 
 
-NONE = -1
-"""A kind of step that changes no column on that side."""
-
+NONE = -1  # a kind of step that changes no column on that side
 JOINED: dict[int, tuple[ReplicaState, ReplicaState]] = {
     StepKind.COPY: (ReplicaState.COPYING, ReplicaState.CAUGHT_UP),
     StepKind.PROMOTE: (ReplicaState.PROMOTING, ReplicaState.SERVING),

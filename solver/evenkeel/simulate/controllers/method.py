@@ -36,9 +36,7 @@ def method_named(name: str, options: Options | None = None) -> Solve:
     return solve
 
 
-DRIFT = 1.01
-"""How much less level, times, is worth another solve."""
-
+DRIFT = 1.01  # how much less level, times, is worth another solve
 FULL = 0.94
 """Disks are not filled further than this, so that they stay below 0.95 until the next look."""
 

@@ -21,8 +21,7 @@ from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.world import Change, Conformance, Environment, Flight, Health, World
 from evenkeel.simulate.events import Event
 
-NEVER = 2**62
-"""Later than anything, in milliseconds."""
+NEVER = 2**62  # later than anything, in milliseconds
 
 
 class Traffic:
@@ -260,8 +259,7 @@ class Controller(ABC):
         """Hear that a change has ended: made, or given up, or no longer fitting."""
 
 
-_EVENT, _END, _WAKE, _SAMPLE = range(4)
-"""Order of what happens at the same millisecond."""
+_EVENT, _END, _WAKE, _SAMPLE = range(4)  # order of what happens at the same millisecond
 
 
 class Stage:

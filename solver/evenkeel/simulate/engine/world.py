@@ -606,8 +606,7 @@ FLAGS = np.array(
 
 MAY_NOT_RECEIVE = (0.3, 1.1)
 """A node whose IO score is at least so high, and so many times the mean, is given no replica."""
-MAY_NOT_LEAD = (0.4, 1.75)
-"""And from here on it leads nothing."""
+MAY_NOT_LEAD = (0.4, 1.75)  # and from here on it leads nothing
 
 
 def health_of(nodes: Nodes) -> NDArray[np.int8]:

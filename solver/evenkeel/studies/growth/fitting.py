@@ -34,22 +34,14 @@ from evenkeel.studies.scenario import (
 )
 from evenkeel.studies.sweep import Sweep, play
 
-SECONDS = 0.5
-"""What CP-SAT may take where it decides, in deterministic seconds."""
-
+SECONDS = 0.5  # what CP-SAT may take where it decides, in deterministic seconds
 STEP, STEP_PER_PARTITION = 1_000_000, 30
 """Work of a step, at least and for each partition: a few rounds of relief, after which it goes on
 better from there anew."""
 
-MUCH_LESS = 2 / 3
-"""Part of the broken rules that a step may leave, for another one to follow."""
-
-ANY = Goals(level=None)
-"""Goals where it only matters that everything has its place."""
-
-LEVEL = Goals(level=0.02)
-"""Goals where more has its place if nodes are level."""
-
+MUCH_LESS = 2 / 3  # part of the broken rules that a step may leave, for another one to follow
+ANY = Goals(level=None)  # goals where it only matters that everything has its place
+LEVEL = Goals(level=0.02)  # goals where more has its place if nodes are level
 Cause = Literal["", "search", "impossible", "rules"]
 """Why something does not fit: the search found no place, there is none, or rules forbid too little
 for nodes to be of any help; empty if it fits."""

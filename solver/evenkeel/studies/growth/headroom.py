@@ -27,14 +27,9 @@ from evenkeel.studies.growth.shortages import held_by, shortage_of
 
 logger = logging.getLogger("evenkeel.headroom")
 
-ALL = "all"
-"""What grows if all dimensions do."""
-
-SMALL = 200
-"""Replicas x nodes up to which CP-SAT decides where the search finds no place."""
-
-LEAST = 1e-3
-"""Share of the bound below which nothing is tried any more."""
+ALL = "all"  # what grows if all dimensions do
+SMALL = 200  # replicas x nodes up to which CP-SAT decides where the search finds no place
+LEAST = 1e-3  # share of the bound below which nothing is tried any more
 
 
 class Reach(NamedTuple):

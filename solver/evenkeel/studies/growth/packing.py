@@ -23,11 +23,8 @@ from evenkeel.solving import solve
 from evenkeel.studies.growth.fitting import filled_to, read_terms
 from evenkeel.studies.growth.forecast import Factor
 
-AGAIN = 8
-"""Other nodes on which one unit more is tried in the end, on a small cluster."""
-
-MOST = 100_000
-"""Units that are looked for at most."""
+AGAIN = 8  # other nodes on which one unit more is tried in the end, on a small cluster
+MOST = 100_000  # units that are looked for at most
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,15 +26,11 @@ from evenkeel.model.topology import NODE_TIER
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
-EFFORT = 2.0
-"""Deterministic seconds for each question."""
-
+EFFORT = 2.0  # deterministic seconds for each question
 FIRST = 24
 """Rows that are asked for at first, those with the least to spare; others once they are not met."""
 
-SCALE = 1 << 30
-"""What a row's largest entry is scaled to, so that its others can be whole numbers."""
-
+SCALE = 1 << 30  # what a row's largest entry is scaled to, so that its others can be whole numbers
 MOST_WHOLE = 1 << 52
 """What whole prices of all nodes may sum to, so that the solver's sums are exact."""
 
@@ -288,8 +284,7 @@ FURTHEST = 0.65
 """Share by which a need may be met and is kept, since more may be asked for than is needed."""
 
 
-IN_DOMAINS = ("domains", "group")
-"""Kinds of needs of which nodes have the room of their domain."""
+IN_DOMAINS = ("domains", "group")  # kinds of needs of which nodes have the room of their domain
 
 
 class Shortage(NamedTuple):

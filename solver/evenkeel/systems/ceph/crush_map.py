@@ -38,18 +38,14 @@ from evenkeel.systems.ceph.documents import (
 )
 from evenkeel.systems.documents import Document, quoted
 
-MOST_TRIES = 10_000
-"""Greatest value of a tunable: more than this would only take time."""
-
+MOST_TRIES = 10_000  # greatest value of a tunable: more than this would only take time
 LEGACY = {
     "choose_local_tries": 2, "choose_local_fallback_tries": 5, "choose_total_tries": 19,
     "chooseleaf_descend_once": 0, "chooseleaf_vary_r": 0, "chooseleaf_stable": 0,
 }  # fmt: skip
 """Values that ``crushtool -d`` leaves out, and those that dumps of old releases do not know."""
 
-FREE_IDS = 2**14
-"""Ids of devices and buckets that even the smallest file may have."""
-
+FREE_IDS = 2**14  # ids of devices and buckets that even the smallest file may have
 WITHOUT_RANGE = {
     "straw_calc_version", "allowed_bucket_algs", "profile", "optimal_tunables", "legacy_tunables",
     "minimum_required_version",
@@ -177,18 +173,13 @@ def _rule(one: RuleDump) -> CrushRule:
 TOKEN = re.compile(r"#[^\n]*|\n|[{}\[\]]|[^\s{}\[\]#]+")
 WORD = re.compile(r"[A-Za-z0-9_.~+-]{1,200}")
 NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
-DEFAULT_ARGS = str(2**64 - 1)
-"""How the set of substitutes for all pools, -1, is called in the text."""
-
+DEFAULT_ARGS = str(2**64 - 1)  # how the set of substitutes for all pools, -1, is called in the text
 SETTINGS = {"set_choose_tries", "set_chooseleaf_tries", "set_choose_local_tries",
             "set_choose_local_fallback_tries", "set_chooseleaf_vary_r",
             "set_chooseleaf_stable", "set_msr_descents", "set_msr_collision_tries"}  # fmt: skip
 SHADOW = "~"
-LOST = -(2**31)
-"""The number of what a rule takes that the text does not have."""
-
-FREE_SHADOWS = 2**14
-"""Shadows that even the smallest file may have."""
+LOST = -(2**31)  # the number of what a rule takes that the text does not have
+FREE_SHADOWS = 2**14  # shadows that even the smallest file may have
 
 
 class Unfit(Exception):

@@ -263,14 +263,10 @@ Kind = Literal[
     "",
 ]
 
-HEAD = 65536
-"""Bytes that are searched for the kind of a document."""
-
+HEAD = 65536  # bytes that are searched for the kind of a document
 Id = Annotated[int, Meta(ge=0, lt=2**31)]
 BucketId = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
-Weight = Annotated[int, Meta(ge=0, lt=2**32)]
-"""In 16.16 fixed point."""
-
+Weight = Annotated[int, Meta(ge=0, lt=2**32)]  # in 16.16 fixed point
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Bytes = Annotated[int, Meta(ge=0, lt=2**62)]
 Small = Annotated[int, Meta(ge=-1000, le=1000)]

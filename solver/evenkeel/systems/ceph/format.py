@@ -279,21 +279,15 @@ SERVES_NOT = frozenset(("down", "incomplete", "stale"))
 """States of a placement group in which nothing is copied: it lacks devices that hold its data."""
 
 ERASURE = 3
-HASHED = 1
-"""The flag of a pool whose number is hashed into the seeds."""
-
+HASHED = 1  # the flag of a pool whose number is hashed into the seeds
 BEFORE_UPMAP = (
     "argonaut", "bobtail", "cuttlefish", "dumpling", "emperor", "firefly", "giant", "hammer",
     "infernalis", "jewel", "kraken",
 )  # fmt: skip
 """Releases whose clients do not know ``pg-upmap-items``."""
 
-TOO_FULL = frozenset(("backfillfull", "full"))
-"""States of a device to which nothing is copied."""
-
-BACKFILLFULL = 0.9
-"""The usual share of a disk from which on it is backfillfull."""
-
+TOO_FULL = frozenset(("backfillfull", "full"))  # states of a device to which nothing is copied
+BACKFILLFULL = 0.9  # the usual share of a disk from which on it is backfillfull
 PGID = re.compile(r"(\d{1,10})\.([0-9a-f]{1,8})")
 OLD_STATES = frozenset(("stale", "unknown", "creating"))
 """States of a placement group of which ``pg dump`` has what once was, or nothing yet."""

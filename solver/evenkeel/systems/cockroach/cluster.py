@@ -52,9 +52,7 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.notes import Notes
 
 BELONGS = ("database_name", "schema_name", "table_name", "index_name")
-MOST_NAMED = 5
-"""Ranges that a note names; the rest is counted."""
-
+MOST_NAMED = 5  # ranges that a note names; the rest is counted
 Config = dict[str, Any]
 
 
@@ -75,8 +73,7 @@ class Wanted:
     why: list[str]
 
 
-Site = tuple[Tiers, Collection[str]]
-"""Locality and attributes of a store."""
+Site = tuple[Tiers, Collection[str]]  # locality and attributes of a store
 
 
 @dataclass
@@ -418,8 +415,7 @@ START = re.compile(
 )
 """Start keys as they are printed, and their owners; the first match counts."""
 
-INNER = re.compile(r"/Tenant/[0-9]+(?=/)")
-"""What stands before the keys of a tenant."""
+INNER = re.compile(r"/Tenant/[0-9]+(?=/)")  # what stands before the keys of a tenant
 
 
 FIRST = re.compile(
@@ -530,8 +526,8 @@ class _Found:
     stores: list[Table] = field(default_factory=list)
     zones: Zones = field(default_factory=Zones)
     notes: Notes = field(default_factory=Notes)
+    # stores whose liveness no file contains, and the missing file
     foreign: dict[int, str] = field(default_factory=dict)
-    """Stores whose liveness no file contains, and the missing file."""
 
     @property
     def lists_nodes(self) -> bool:

@@ -45,20 +45,16 @@ class Aware(NamedTuple):
 
     tier: str
     labels: list[str]
-    forced: list[str]
-    """Values of forced awareness, which count even if no node has them."""
+    forced: list[str]  # values of forced awareness, which count even if no node has them
 
 
 class Kind(NamedTuple):
     """Shards with the same rule."""
 
-    tag: str
-    """That of the nodes for copies that may lead; empty for all nodes."""
-
+    tag: str  # that of the nodes for copies that may lead; empty for all nodes
     copies: int
+    # the tag of the nodes for search replicas, where some nodes are for these alone
     search: str = ""
-    """The tag of the nodes for search replicas, where some nodes are for these alone."""
-
     searching: int = 0
     everywhere: bool = False
 
@@ -227,9 +223,7 @@ def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
     return attributes
 
 
-COUNT = "shards"
-"""The dimension that counts shards; their sizes are ``disk``, in bytes."""
-
+COUNT = "shards"  # the dimension that counts shards; their sizes are ``disk``, in bytes
 SETTINGS = "cluster.routing.allocation.disk."
 WATERMARK = f"{SETTINGS}watermark"
 USUAL = {"low": "85%", "high": "90%", "flood_stage": "95%"}
@@ -242,12 +236,9 @@ CAPPED = (8, 5)
 class Disk(NamedTuple):
     """A disk as ``_cat/allocation`` has it, in bytes."""
 
-    total: float
-    """0 for unknown."""
-
+    total: float  # 0 for unknown
     used: float
-    others: float
-    """Bytes used by other data than shards."""
+    others: float  # bytes used by other data than shards
 
 
 class Watermark(NamedTuple):
@@ -265,9 +256,7 @@ class Disks(NamedTuple):
     """Arguments of a cluster, the nodes above the low watermark, and the disks of nodes."""
 
     given: dict[str, Any]
-    above: NDArray[np.bool_]
-    """Nodes above the low watermark, (N,)."""
-
+    above: NDArray[np.bool_]  # nodes above the low watermark, (N,)
     known: Mapping[int, Disk]
 
 
@@ -490,9 +479,7 @@ def _note(
 
 
 NAME = "elasticsearch"
-SMALL = 2**20
-"""Bytes below which no disk is."""
-
+SMALL = 2**20  # bytes below which no disk is
 SIZES = ("disk.total", "disk.avail")
 CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
 
@@ -722,11 +709,8 @@ WITHOUT_WATERMARKS = (PARTIAL, "index.routing.allocation.disk.watermark.ignore")
 class Held(NamedTuple):
     """Nodes of copies, at their target if they relocate."""
 
-    first: NDArray[np.int64]
-    """(P + 1,)"""
-
-    node: NDArray[np.int64]
-    """(K,), -1 for none; the primary of each shard first."""
+    first: NDArray[np.int64]  # (P + 1,)
+    node: NDArray[np.int64]  # (K,), -1 for none; the primary of each shard first
 
 
 def closed_pairs(
@@ -831,9 +815,7 @@ UNKEPT = re.compile(
     r"(cluster|index)\.routing\.allocation\.(total_primary_shards_per_node|write_load_decider\.enabled"
     r"|search\.replica\.dedicated\.include\.)"
 )
-IDLE = {"-1", "", "false", "disabled"}
-"""Values of settings without effect."""
-
+IDLE = {"-1", "", "false", "disabled"}  # values of settings without effect
 NOT_ALL = {
     "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; it "
     "still carries out the written commands",

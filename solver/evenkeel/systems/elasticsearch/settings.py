@@ -17,9 +17,7 @@ TIERS = "include._tier_preference"
 TIER = "_tier"
 FROZEN = "data_frozen"
 PARTIAL = "index.store.snapshot.partial"
-SEARCH, WARM = "search", "warm"
-"""Roles of OpenSearch; there ``warm`` is no tier of data."""
-
+SEARCH, WARM = "search", "warm"  # roles of OpenSearch; there ``warm`` is no tier of data
 ROLES = {
     "d": "data", "s": "data_content", "h": "data_hot", "w": "data_warm", "c": "data_cold",
     "f": FROZEN,
@@ -41,11 +39,8 @@ class DataNode:
     ip: str = ""
     roles: frozenset[str] | None = None
     attributes: tuple[tuple[str, str], ...] = ()
-    version: tuple[int, ...] = ()
-    """Its release; empty if that is not known."""
-
-    strange: bool = False
-    """Whether shards are there though ``_nodes`` has no such data node."""
+    version: tuple[int, ...] = ()  # its release; empty if that is not known
+    strange: bool = False  # whether shards are there though ``_nodes`` has no such data node
 
     @classmethod
     def of(cls, key: str, node: Node) -> "DataNode":

@@ -10,16 +10,13 @@ from evenkeel.systems.elasticsearch.documents import Findings, Row
 from evenkeel.systems.payload import payload_of
 
 RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
-KINDS = frozenset("prs")
-"""Primary, replica, and a replica that only searches."""
+KINDS = frozenset("prs")  # primary, replica, and a replica that only searches
 
 
 class Shard(NamedTuple):
     """The copies of one shard by rows in the table, the primary first, search replicas last."""
 
-    of: str
-    """Its index."""
-
+    of: str  # its index
     number: int
     rows: list[int]
 

@@ -98,20 +98,14 @@ class Change(NamedTuple):
     name: str
     before: tuple[int, ...]
     after: tuple[int, ...]
-    led: int
-    """The node that leads before, -1 for none."""
-
-    leads: int
-    """The node that leads after."""
-
+    led: int  # the node that leads before, -1 for none
+    leads: int  # the node that leads after
+    # whether the partition is then as it was to begin with, before anything was planned
     restored: bool
-    """Whether the partition is then as it was to begin with, before anything was planned."""
-
+    # the nodes that are new, in the order of their slots; all files of a folder ask for them
     joins: Sequence[int]
-    """The nodes that are new, in the order of their slots; all files of a folder ask for them."""
-
+    # the disk of each node of it afterwards, where these are known; what stays keeps its own
     lies: Mapping[int, int] = MappingProxyType({})
-    """The disk of each node of it afterwards, where these are known; what stays keeps its own."""
 
     first: int = -1
     """The node that becomes first in its list, where nothing else changes; -1 elsewhere."""
@@ -127,16 +121,14 @@ def comers(before: Sequence[int], after: Sequence[int]) -> list[int]:
     return [n for n in after if n >= 0 and n not in before]
 
 
-Wave = Sequence[Change]
-"""What may be handed out together, once the wave before has finished."""
+Wave = Sequence[Change]  # what may be handed out together, once the wave before has finished
 
 
 class Answer(NamedTuple):
     """What a check finds in the output of a command."""
 
     done: bool
-    message: str
-    """What is waited for or is wrong; of what is done a note, or the value of a hold."""
+    message: str  # what is waited for or is wrong; of what is done a note, or the value of a hold
 
 
 Check = Callable[[str], Answer]
@@ -158,11 +150,10 @@ class Orders:
     """What carries a wave out."""
 
     commands: list[Command] = field(default_factory=list)
+    # files that commands name, by their paths in the folder
     files: dict[str, bytes] = field(default_factory=dict)
-    """Files that commands name, by their paths in the folder."""
-
+    # commands that wait for what was ordered; they may be run at any time
     ends: list[Command] = field(default_factory=list)
-    """Commands that wait for what was ordered; they may be run at any time."""
 
 
 def stem(number: int, waves: int) -> str:

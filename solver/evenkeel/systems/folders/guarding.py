@@ -287,11 +287,9 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     waves: Int32
     done: Int32 = 0
     seen: str = ""
-    begun: bool = False
-    """Whether what is run once, before anything else, has been run."""
-
+    begun: bool = False  # whether what is run once, before anything else, has been run
+    # the last of the moves inside nodes that have been run: before the waves, or after them
     inside: Literal["", "before", "after"] = ""
-    """The last of the moves inside nodes that have been run: before the waves, or after them."""
 
 
 def encoded_state(state: State) -> bytes:
@@ -323,11 +321,8 @@ Word = Literal["ready", "partly", "begun", "finished", "differs"]
 
 PLAN = "plan.json"
 
-MOST_BEHIND = 5
-"""Partitions that are named whose replicas are not in sync."""
-
-BEGUN = 0.5
-"""Added to the place of a partition on its way whose next change is under way."""
+MOST_BEHIND = 5  # partitions that are named whose replicas are not in sync
+BEGUN = 0.5  # added to the place of a partition on its way whose next change is under way
 
 
 _Mixture = tuple[Mapping[str, frozenset[int]], Mapping[str, float], Sequence[Mapping[str, Step]]]

@@ -14,13 +14,10 @@ from evenkeel.systems.folders.guarding import PLAN, STATE
 HELD = "held"
 """What is kept, once for both ways, from the first wave to the last: a file for each hold."""
 
-FILES = "files"
-"""Where in it the files stand that the commands read which give something back."""
-
+FILES = "files"  # where in it the files stand that the commands read which give something back
 UNDO = "undo"
 
-DEEPEST = 3
-"""Folders above a file that are looked at: ``move/undo/dump/shards.json``."""
+DEEPEST = 3  # folders above a file that are looked at: ``move/undo/dump/shards.json``
 
 
 def holds_folder(folder: Path) -> bool:

@@ -31,17 +31,13 @@ from evenkeel.systems.folders.form import (
 from evenkeel.systems.folders.guarding import State, Verdict, form_of, guard, read_state, record
 from evenkeel.systems.registry import find
 
-GRACE = 10.0
-"""Seconds for which an interrupt lets a command end."""
-
+GRACE = 10.0  # seconds for which an interrupt lets a command end
 ENDING = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 """Signals that end a run, as far as the system has them."""
 
-MOST_LINES = 20
-"""Lines of what a command printed last that are shown where it failed."""
-
+MOST_LINES = 20  # lines of what a command printed last that are shown where it failed
 Tell = Callable[[str, str], None]
 """``tell(kind, text)``: takes what a run has to say.
 

@@ -114,8 +114,7 @@ def lacking(one: Blocked, why: str = "") -> str:
 MOST_CHANGES, MOST_OF_ALL = 10, 500
 """Partitions that are listed one by one: those of a wave at least, and those of all waves."""
 
-MOST_SHARES = 30
-"""Nodes of which is listed what the system shows of them, those with the most."""
+MOST_SHARES = 30  # nodes of which is listed what the system shows of them, those with the most
 
 
 def wave_table(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
@@ -190,12 +189,8 @@ def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
     return f"{shown(one.name)} {', '.join(parts) or 'in another order'}"
 
 
-MOST_COUNTS = 10_000_000
-"""Pairs of a group and a node that are counted for one figure."""
-
-MOST_REASONS = 12
-"""Lines of nodes and groups that are listed as reasons."""
-
+MOST_COUNTS = 10_000_000  # pairs of a group and a node that are counted for one figure
+MOST_REASONS = 12  # lines of nodes and groups that are listed as reasons
 TEXT = """\
 # A plan for {system}
 
@@ -684,9 +679,7 @@ def listed(placement: Placement) -> list[Row]:
     ]
 
 
-CLUSTER: Literal["cluster.npz"] = "cluster.npz"
-"""The cluster, once for both ways."""
-
+CLUSTER: Literal["cluster.npz"] = "cluster.npz"  # the cluster, once for both ways
 RUN = b"""#!/bin/sh
 exec "${EVENKEEL:-evenkeel}" run "$(dirname -- "$0")" "$@"
 """

@@ -474,12 +474,8 @@ def _plain(found: Found) -> dict[str, Any]:
     return plain
 
 
-COUNT = "replicas"
-"""The dimension of clusters without capacity keys: it counts replicas."""
-
-DEFAULT = "DEFAULT"
-"""Key under which a resource has the weight of partitions without their own."""
-
+COUNT = "replicas"  # the dimension of clusters without capacity keys: it counts replicas
+DEFAULT = "DEFAULT"  # key under which a resource has the weight of partitions without their own
 WEIGHTS: msgspec.json.Decoder[dict[str, float]] = msgspec.json.Decoder(
     dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]]
 )

@@ -59,11 +59,8 @@ EMPTY: list[str] = []
 class Preferences(NamedTuple):
     """The lists of all partitions, one after the other, as the records have them."""
 
-    first: NDArray[np.int64]
-    """Where each list begins, (P + 1,)."""
-
-    node: NDArray[np.int32]
-    """Who stands in them, by index; -1 for what is no node, (L,)."""
+    first: NDArray[np.int64]  # where each list begins, (P + 1,)
+    node: NDArray[np.int32]  # who stands in them, by index; -1 for what is no node, (L,)
 
 
 class Held(NamedTuple):

@@ -24,12 +24,8 @@ import msgspec
 from evenkeel.systems.documents import Document
 
 SEGMENTS = "SegmentOnlineOfflineStateModel"
-CONSUMING = "CONSUMING"
-"""The state of a segment that still takes rows; Pinot chooses its servers."""
-
-OTHER_KINDS = ("Controller_", "Broker_", "Minion_")
-"""How instances that are no servers are called."""
-
+CONSUMING = "CONSUMING"  # the state of a segment that still takes rows; Pinot chooses its servers
+OTHER_KINDS = ("Controller_", "Broker_", "Minion_")  # how instances that are no servers are called
 STATED = {"REBALANCE_MODE": "CUSTOMIZED", "STATE_MODEL_DEF_REF": SEGMENTS}
 """All that is known of a table's ideal state beside its states, where an answer lists these."""
 

@@ -53,9 +53,7 @@ LIVE = re.compile(rb"\bls (?:-\w )?/\S*/LIVEINSTANCES/?[ \t\r]*\n[^\n\[]*\[([^\]
 
 NULL = "no value of {}: it is read as if it were not there"
 
-HEAD = 65536
-"""Bytes within which a record shows that it is one."""
-
+HEAD = 65536  # bytes within which a record shows that it is one
 FOLDERS: dict[str, Kind] = {
     "IDEALSTATES": "ideal", "EXTERNALVIEW": "view", "PARTICIPANT": "instance",
     "LIVEINSTANCES": "live", "CLUSTER": "cluster", "RESOURCE": "resource",
@@ -152,8 +150,7 @@ class Found:
         return f"{self.at}simpleFields.{name}"
 
 
-NONE = Found(Record(""), "")
-"""Stands for a record that is not there: it says nothing."""
+NONE = Found(Record(""), "")  # stands for a record that is not there: it says nothing
 
 
 @dataclass
@@ -172,10 +169,10 @@ class Records:
     partitions: dict[str, Found] = field(default_factory=dict)
     listings: list[Listing] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
+    # instances that take nothing new, since it cannot be judged what they may hold
     closed: set[str] = field(default_factory=set)
-    """Instances that take nothing new, since it cannot be judged what they may hold."""
+    # instances that count as down, since no external view shows what is listed for them
     silent: set[str] = field(default_factory=set)
-    """Instances that count as down, since no external view shows what is listed for them."""
 
     @property
     def settings(self) -> Found:

@@ -56,12 +56,8 @@ from evenkeel_kernels.helix.waged import (
     pack_rows,
 )
 
-MOST = 2**31 - 1
-"""The greatest number that Helix keeps: what Java's cast makes of infinity."""
-
-NO_LIMIT = MOST
-"""Of replicas on a node, or of one group there."""
-
+MOST = 2**31 - 1  # the greatest number that Helix keeps: what Java's cast makes of infinity
+NO_LIMIT = MOST  # of replicas on a node, or of one group there
 DASH = ord("-")
 
 

@@ -47,12 +47,8 @@ from evenkeel.systems.native.arguments import build
 from evenkeel.systems.node_states import NODE_STATES, columns_of
 
 NAME = "kafka"
-COUNT = "replicas"
-"""The dimension that counts replicas; sizes are ``disk``, in bytes."""
-
-STRETCH = 2**16
-"""Replicas per lookup, which bounds the memory of its 64-bit indices."""
-
+COUNT = "replicas"  # the dimension that counts replicas; sizes are ``disk``, in bytes
+STRETCH = 2**16  # replicas per lookup, which bounds the memory of its 64-bit indices
 MEASURED = ("disk", "cpu", "network_in", "network_out")
 
 

@@ -39,8 +39,7 @@ TEXT = re.compile(
 )
 """Lines of answers without ``json=true``."""
 
-DEAD = "DEAD"
-"""State of a broker, and what stands for the size of a failed disk."""
+DEAD = "DEAD"  # state of a broker, and what stands for the size of a failed disk
 
 
 class PartitionState(msgspec.Struct, rename="kebab"):

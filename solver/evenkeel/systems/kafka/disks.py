@@ -19,11 +19,8 @@ from evenkeel.systems.kafka.rows import Rows, keys_of
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
 
-ANY = "any"
-"""The log directory that the broker chooses."""
-
-SEVERAL = 2
-"""Log directories of a broker from which on they are disks that can be levelled."""
+ANY = "any"  # the log directory that the broker chooses
+SEVERAL = 2  # log directories of a broker from which on they are disks that can be levelled
 
 
 def folder_of(name: str) -> str:

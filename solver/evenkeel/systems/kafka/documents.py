@@ -52,12 +52,8 @@ Kind = Literal[
     "proposals", "metadata",
 ]  # fmt: skip
 
-HEAD = 65536
-"""Bytes that identify a document."""
-
-DEFAULT_BROKER = -1
-"""Broker id of the default capacity in a capacity file."""
-
+HEAD = 65536  # bytes that identify a document
+DEFAULT_BROKER = -1  # broker id of the default capacity in a capacity file
 RESOURCES = {
     "DISK": ("disk", 1024.0 * 1024.0),
     "CPU": ("cpu", 1.0),
@@ -69,9 +65,7 @@ RESOURCES = {
 CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
 """Key of a CPU capacity in cores, and the percent per core."""
 
-MOST_AMOUNT = 1e15
-"""Largest capacity that is accepted, in MB, percent or KB/s."""
-
+MOST_AMOUNT = 1e15  # largest capacity that is accepted, in MB, percent or KB/s
 TOPIC = re.compile(
     rb"(?:^|[\s`>])Topic: ?\S+\s(?:.*\s)?"
     rb"(?:(?:PartitionCount|ReplicationFactor): ?\d|Partition: ?\d+\s.*Replicas:)",

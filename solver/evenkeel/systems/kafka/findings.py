@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 Resource = str
 """``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
 
-MOST = 2**31 - 1
-"""The largest id of a broker or partition, and most other numbers of Kafka."""
-
-ROUNDING = 1e-6
-"""Relative difference of equal capacities in unlike units."""
+MOST = 2**31 - 1  # the largest id of a broker or partition, and most other numbers of Kafka
+ROUNDING = 1e-6  # relative difference of equal capacities in unlike units
 
 
 def whole(text: str) -> int | None:
@@ -52,28 +49,18 @@ class TopicPartition(NamedTuple):
 class Replicas:
     """One partition in one file; None for values that the file lacks."""
 
-    brokers: tuple[int, ...]
-    """In Kafka's order: the first is the preferred leader."""
-
+    brokers: tuple[int, ...]  # in Kafka's order: the first is the preferred leader
     path: str
     document: int
-    log_dirs: tuple[str, ...] | None = None
-    """Folder of each replica, or ``any``."""
-
-    leader: int | None = None
-    """The leader; -1 for none."""
-
+    log_dirs: tuple[str, ...] | None = None  # folder of each replica, or ``any``
+    leader: int | None = None  # the leader; -1 for none
     in_sync: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    """Brokers of a running reassignment."""
-
-    observing: tuple[int, ...] = ()
-    """Confluent's observers, which copy and never join the ISR."""
+    removing: tuple[int, ...] = ()  # brokers of a running reassignment
+    observing: tuple[int, ...] = ()  # Confluent's observers, which copy and never join the ISR
 
 
-Line = tuple[int, TopicPartition, Replicas]
-"""A line of a text on a partition, by its number."""
+Line = tuple[int, TopicPartition, Replicas]  # a line of a text on a partition, by its number
 
 
 class FoundDir(NamedTuple):
@@ -90,104 +77,63 @@ class Findings:
     """Everything read so far with its place in the files, and all problems."""
 
     faults: FaultList = field(default_factory=FaultList)
-    documents: int = 0
-    """Number of documents with placements so far."""
-
+    documents: int = 0  # number of documents with placements so far
     partitions: dict[TopicPartition, Replicas] = field(default_factory=dict)
-    min_in_sync: dict[str, int] = field(default_factory=dict)
-    """``min.insync.replicas`` by topic."""
-
-    factor: dict[str, int] = field(default_factory=dict)
-    """Replication factor by topic."""
-
-    deleted: set[str] = field(default_factory=set)
-    """Topics that are marked for deletion."""
-
+    min_in_sync: dict[str, int] = field(default_factory=dict)  # ``min.insync.replicas`` by topic
+    factor: dict[str, int] = field(default_factory=dict)  # replication factor by topic
+    deleted: set[str] = field(default_factory=set)  # topics that are marked for deletion
+    # files with a proposed assignment beside the current one
     proposals: list[str] = field(default_factory=list)
-    """Files with a proposed assignment beside the current one."""
-
-    proposed: set[int] = field(default_factory=set)
-    """Brokers that ``--generate`` proposes."""
-
+    proposed: set[int] = field(default_factory=set)  # brokers that ``--generate`` proposes
+    # joining and leaving brokers, by the name of a partition under reassignment
     reassigned: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
-    """Joining and leaving brokers, by the name of a partition under reassignment."""
-
+    # contents of log directories, by document
     listed_replicas: "list[Listed]" = field(default_factory=list)
-    """Contents of log directories, by document."""
-
+    # brokers whose log directories were read
     reporting: dict[int, str] = field(default_factory=dict)
-    """Brokers whose log directories were read."""
-
+    # unreadable log directories and their errors, by broker
     unreadable: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Unreadable log directories and their errors, by broker."""
-
+    # log directories by broker, and by their path
     log_dirs: dict[int, dict[str, FoundDir]] = field(default_factory=dict)
-    """Log directories by broker, and by their path."""
-
+    # log directory to which a replica is being moved, by partition and broker
     moving: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Log directory to which a replica is being moved, by partition and broker."""
-
+    # capacities of log directories in bytes, by broker; -1 for the others
     dir_capacity: dict[int, dict[str, float]] = field(default_factory=dict)
-    """Capacities of log directories in bytes, by broker; -1 for the others."""
-
-    demoted: set[int] = field(default_factory=set)
-    """Brokers that Cruise Control has demoted."""
-
+    demoted: set[int] = field(default_factory=set)  # brokers that Cruise Control has demoted
+    # brokers of which Cruise Control says only that some disk failed
     bad_disks: set[int] = field(default_factory=set)
-    """Brokers of which Cruise Control says only that some disk failed."""
-
+    # dimensions for which Cruise Control has no capacity
     unlimited: set[str] = field(default_factory=set)
-    """Dimensions for which Cruise Control has no capacity."""
-
+    # bytes in log directories, by broker, of topics that no file describes
     elsewhere: dict[int, float] = field(default_factory=dict)
-    """Bytes in log directories, by broker, of topics that no file describes."""
-
+    # the same by broker and log directory
     elsewhere_by_dir: dict[tuple[int, str], float] = field(default_factory=dict)
-    """The same by broker and log directory."""
-
-    topics_elsewhere: set[str] = field(default_factory=set)
-    """Those topics."""
-
+    topics_elsewhere: set[str] = field(default_factory=set)  # those topics
+    # topics in tables of loads that no file describes
     idle_loads: set[str] = field(default_factory=set)
-    """Topics in tables of loads that no file describes."""
-
     notes: Notes = field(default_factory=Notes)
 
+    # partitions with brokers in sync that hold no replica of them
     unheld: set[str] = field(default_factory=set)
-    """Partitions with brokers in sync that hold no replica of them."""
-
+    # partitions on which a later line of the same text counts
     replaced: set[str] = field(default_factory=set)
-    """Partitions on which a later line of the same text counts."""
-
-    earlier: set[int] = field(default_factory=set)
-    """Brokers of the lines before it."""
-
-    observing: set[int] = field(default_factory=set)
-    """Brokers with a live observer."""
-
+    earlier: set[int] = field(default_factory=set)  # brokers of the lines before it
+    observing: set[int] = field(default_factory=set)  # brokers with a live observer
+    # rack of each broker, None where it is unknown
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
-    """Rack of each broker, None where it is unknown."""
-
-    rack_files: list[str] = field(default_factory=list)
-    """The files about racks."""
-
+    rack_files: list[str] = field(default_factory=list)  # the files about racks
+    # nodes that are controllers and no brokers, by their properties
     controllers: set[int] = field(default_factory=set)
-    """Nodes that are controllers and no brokers, by their properties."""
-
+    # capacities of each broker; -1 for the others
     capacity: dict[int, dict[Resource, float]] = field(default_factory=dict)
-    """Capacities of each broker; -1 for the others."""
-
+    # where each was read first
     capacity_at: dict[tuple[int, Resource], str] = field(default_factory=dict)
-    """Where each was read first."""
-
+    # state of each broker that a table lists; None where it states none
     states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
-    """State of each broker that a table lists; None where it states none."""
-
+    # whether each broker answered and is not fenced, by the files that list that
     answers: dict[int, tuple[bool, str]] = field(default_factory=dict)
-    """Whether each broker answered and is not fenced, by the files that list that."""
-
+    # tables of loads, which are read when all partitions are known
     load_tables: list[Document] = field(default_factory=list)
-    """Tables of loads, which are read when all partitions are known."""
 
     def add_answer(self, at: str, broker: int, *, up: bool) -> None:
         """Add whether a broker answered; report a contradiction between files."""

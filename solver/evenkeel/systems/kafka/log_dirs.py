@@ -19,9 +19,7 @@ from evenkeel.systems.json_text import Int32, Int64
 from evenkeel.systems.kafka.findings import Findings, FoundDir, any_failed, whole
 from evenkeel.systems.kafka.rows import keys_of
 
-NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")
-"""Names of partitions, one per line."""
-
+NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")  # names of partitions, one per line
 ASIDE = ("-delete", "-future", "-stray")
 LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
 """Folders that a broker set aside, which are no partitions."""
@@ -68,8 +66,7 @@ class Listed:
     broker: NDArray[np.int32]
     size: NDArray[np.int64]
     folder: NDArray[np.object_]
-    path: Callable[[int], str]
-    """Return the place of a replica in the file."""
+    path: Callable[[int], str]  # return the place of a replica in the file
 
 
 def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> Listed:

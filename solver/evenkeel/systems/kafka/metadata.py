@@ -68,9 +68,7 @@ NAMED = re.compile(
 )
 """A line that names the topic of what follows."""
 
-LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")
-"""The brokers in a cell."""
-
+LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")  # the brokers in a cell
 NO_TOPIC = (
     "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
 )

@@ -17,12 +17,8 @@ from evenkeel.systems.csv_text import number_lists, whole_numbers
 from evenkeel.systems.documents import Document
 from evenkeel.systems.kafka.findings import Replicas, TopicPartition
 
-UNKNOWN = -2
-"""Marks an unknown leader: the first replica is preferred."""
-
-CHUNK = 2**21
-"""Bytes of a description that are parsed at a time."""
-
+UNKNOWN = -2  # marks an unknown leader: the first replica is preferred
+CHUNK = 2**21  # bytes of a description that are parsed at a time
 TOPIC_LINE = re.compile(
     rb"\nTopic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
     rb"ReplicationFactor: ?([0-9]{1,9})\tConfigs: ?([^\t\n\r]*+)\r?$",

@@ -26,9 +26,7 @@ RESOURCES = {
 }  # fmt: skip
 """Dimension by the name of a column."""
 
-LEADER = "leader_"
-"""Prefix of a column with loads of the leader."""
-
+LEADER = "leader_"  # prefix of a column with loads of the leader
 BROKER = ("broker", "broker_id", "brokerid", "id", "node", "node_id")
 ABOUT_BROKERS = {"rack", "state", *RESOURCES}
 OF_LOADS = {"topic", "partition", *RESOURCES, *(f"{LEADER}{name}" for name in RESOURCES)}

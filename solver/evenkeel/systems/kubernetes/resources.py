@@ -392,21 +392,16 @@ class Objects:
     """Everything that was read, with its place in the files."""
 
     faults: FaultList
+    # every object as it came, those of unknown kinds included
     items: list[msgspec.Raw] = field(default_factory=list)
-    """Every object as it came, those of unknown kinds included."""
-
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
     pods: dict[tuple[str, str], tuple[str, Pod]] = field(default_factory=dict)
     budgets: dict[tuple[str, str], tuple[str, Budget]] = field(default_factory=dict)
+    # by an empty namespace and the name: volumes are in none
     volumes: dict[tuple[str, str], tuple[str, Volume]] = field(default_factory=dict)
-    """By an empty namespace and the name: volumes are in none."""
-
     claims: dict[tuple[str, str], tuple[str, Claim]] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
-    """Assumptions, for people."""
-
-    is_printed: bool = False
-    """Whether some of them are of tables, which leave most of each out."""
+    notes: Notes = field(default_factory=Notes)  # assumptions, for people
+    is_printed: bool = False  # whether some of them are of tables, which leave most of each out
 
 
 def recognises(document: Document) -> str:

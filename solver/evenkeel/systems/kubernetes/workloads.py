@@ -30,11 +30,8 @@ QUANTITY = re.compile(
 BINARY, DECIMAL = "KMGTPE", {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12,
                              "P": 15, "E": 18}  # fmt: skip
 MOST = 2.0**63
-PODS = "pods"
-"""The resource that counts pods."""
-
-HOST_PORT = "host port "
-"""How the resources begin of which each node has one: its ports."""
+PODS = "pods"  # the resource that counts pods
+HOST_PORT = "host port "  # how the resources begin of which each node has one: its ports
 
 
 def quantity(faults: FaultList, at: str, given: Quantity) -> float:
@@ -177,22 +174,17 @@ class Workload:
     """The pods of one owner: one partition."""
 
     namespace: str
+    # with its group, as in ``StatefulSet.apps.kruise.io``, if it is none of Kubernetes' own
     kind: str
-    """With its group, as in ``StatefulSet.apps.kruise.io``, if it is none of Kubernetes' own."""
-
     name: str
     pods: list[tuple[str, Pod]] = field(default_factory=list)
+    # the greatest that any of its pods asks for
     requests: dict[str, float] = field(default_factory=dict)
-    """The greatest that any of its pods asks for."""
-
-    asked: list[dict[str, float]] = field(default_factory=list)
-    """What each pod asks for."""
-
+    asked: list[dict[str, float]] = field(default_factory=list)  # what each pod asks for
+    # the nodes that reach the volumes of each pod, (N,); empty where all nodes reach all
     reach: list[NDArray[np.bool_]] = field(default_factory=list)
-    """The nodes that reach the volumes of each pod, (N,); empty where all nodes reach all."""
-
+    # the pod that it is, if it is one that waits for a node which reaches its volume
     waits: str = ""
-    """The pod that it is, if it is one that waits for a node which reaches its volume."""
 
     @property
     def full_name(self) -> str:

@@ -16,9 +16,7 @@ from evenkeel.systems.notes import Notes
 Raw = dict[str, Any]
 Row = Mapping[str, str]
 
-DIGITS = r"^[0-9]{1,15}$"
-"""Bytes as a text."""
-
+DIGITS = r"^[0-9]{1,15}$"  # bytes as a text
 ANSWER = re.compile(
     rb'"(?:numberOfReplicas|diskUpdate|storageMaximum)"\s*:|'
     rb"(?<!/api)/v1/(?:volumes|nodes|settings)\b"

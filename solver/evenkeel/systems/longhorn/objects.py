@@ -35,9 +35,7 @@ from evenkeel.systems.longhorn.answers import (
 from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
-Whole = Annotated[int, Meta(ge=0, lt=2**53)]
-"""Bytes, or a number of something."""
-
+Whole = Annotated[int, Meta(ge=0, lt=2**53)]  # bytes, or a number of something
 Digits = Annotated[str, Meta(pattern=DIGITS)]
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -221,9 +219,7 @@ SHAPES: dict[str, type[msgspec.Struct]] = {
 GROUP = "longhorn.io/"
 API_VERSION = "longhorn.io/v1beta2"
 API_VERSIONS = ("longhorn.io/v1beta1", API_VERSION)
-HEAD = 4096
-"""Bytes within which the first resource of a list states its kind."""
-
+HEAD = 4096  # bytes within which the first resource of a list states its kind
 NEVER = re.compile(r"(?!)")
 EMPTY_LIST = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\s*\],\s*"kind":\s*"List"')
 
@@ -261,24 +257,19 @@ class Found(Generic[Shape]):
 class Objects:
     """All resources that were read; those of a known kind in the order in which they came."""
 
+    # what stands around the resources; an ordinary list where several files were read
     head: Raw = field(default_factory=lambda: dict(LIST))
-    """What stands around the resources; an ordinary list where several files were read."""
-
+    # every resource as it came, those of unknown kinds included
     items: list[Raw] = field(default_factory=list)
-    """Every resource as it came, those of unknown kinds included."""
-
     nodes: list[Found[NodeResource]] = field(default_factory=list)
     volumes: list[Found[VolumeResource]] = field(default_factory=list)
     replicas: list[Found[ReplicaResource]] = field(default_factory=list)
     settings: list[Found[SettingResource]] = field(default_factory=list)
-    notes: Notes = field(default_factory=Notes)
-    """What names something that is not there."""
-
+    notes: Notes = field(default_factory=Notes)  # what names something that is not there
+    # whether some are of answers or tables, which leave out what a patch needs
     is_partial: bool = False
-    """Whether some are of answers or tables, which leave out what a patch needs."""
-
+    # kind and name of those that do not fit their kind: what names them is not at fault
     misfits: set[tuple[str, str]] = field(default_factory=set)
-    """Kind and name of those that do not fit their kind: what names them is not at fault."""
 
 
 def recognises(document: Document) -> str:

@@ -22,12 +22,8 @@ from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32
 
-Arguments = dict[str, Any]
-"""Arguments of ``Cluster.from_arrays`` by name."""
-
-FREE_SLOTS = 2**20
-"""Replicas that may be wanted however small a file is."""
-
+Arguments = dict[str, Any]  # arguments of ``Cluster.from_arrays`` by name
+FREE_SLOTS = 2**20  # replicas that may be wanted however small a file is
 SLOTS_PER_BYTE = 64
 """Replicas that may be wanted for each byte of a file: what takes memory is no mere claim."""
 

@@ -256,9 +256,7 @@ MOST_AXES = 8
 MOST_GROWTH = 100
 """Times by which the members of an archive may outgrow it; loads never compress so far."""
 
-FREE_GROWTH = 2**19
-"""Bytes to which even the smallest archive may grow."""
-
+FREE_GROWTH = 2**19  # bytes to which even the smallest archive may grow
 FREE_ROWS = 2**16
 """Rows without columns that even the smallest archive may have: they take no bytes there."""
 

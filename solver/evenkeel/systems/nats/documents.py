@@ -54,11 +54,9 @@ class Peer(msgspec.Struct, gc=False):
     name: str = ""
     current: bool = False
     offline: bool = False
+    # whether it is in the assignment, and not yet, or no longer, in the group
     pending: bool = False
-    """Whether it is in the assignment, and not yet, or no longer, in the group."""
-
-    cluster: str = ""
-    """The cluster of the server, which reports for people alone name."""
+    cluster: str = ""  # the cluster of the server, which reports for people alone name
 
 
 class Group(msgspec.Struct):
@@ -67,8 +65,7 @@ class Group(msgspec.Struct):
     name: str = ""
     leader: str = ""
     replicas: list[Peer] = []
-    desired: "Group | None" = None
-    """Where it is moving to (since 2.15)."""
+    desired: "Group | None" = None  # where it is moving to (since 2.15)
 
 
 class Wanted(msgspec.Struct):
@@ -109,8 +106,8 @@ class Page(msgspec.Struct):
     streams: list[Stream] | None
     total: int = 0
     missing: list[str] | None = None
+    # streams of which no server answers, and those that a server is too old for
     offline: dict[str, Any] | None = None
-    """Streams of which no server answers, and those that a server is too old for."""
 
 
 class Store(msgspec.Struct, gc=False):
@@ -177,12 +174,8 @@ class Server:
     version: str = ""
     tags: list[str] | None = None
     answered: bool = False
-    away: bool = False
-    """Whether it is offline, or the leader of JetStream does not hear of it."""
-
-    member: bool = False
-    """Whether it is listed as one of JetStream."""
-
+    away: bool = False  # whether it is offline, or the leader of JetStream does not hear of it
+    member: bool = False  # whether it is listed as one of JetStream
     disabled: bool = False
     store: Store | None = None
 
@@ -191,12 +184,8 @@ class Seen(msgspec.Struct):
     """A stream as a server, or the API, sees it."""
 
     at: str
-    by: str
-    """The name of the server, if it is known."""
-
-    source: str
-    """The name or identifier of the server; "" for the API."""
-
+    by: str  # the name of the server, if it is known
+    source: str  # the name or identifier of the server; "" for the API
     stream: Stream
 
     @property
@@ -213,11 +202,8 @@ class Seen(msgspec.Struct):
         return bool(group.leader) and self.by in ("", group.leader) and not listed
 
 
-Given = tuple[str, Answer | Data | Stream]
-"""An answer with its place."""
-
-Key = tuple[str, str]
-"""The identifier of an account, and a stream."""
+Given = tuple[str, Answer | Data | Stream]  # an answer with its place
+Key = tuple[str, str]  # the identifier of an account, and a stream
 
 
 @dataclass
@@ -228,13 +214,11 @@ class Findings:
     account: str
     servers: dict[str, Server] = field(default_factory=dict)
     streams: dict[Key, list[Seen]] = field(default_factory=dict)
+    # the name of each account, by its identifier
     accounts: dict[str, str] = field(default_factory=dict)
-    """The name of each account, by its identifier."""
-
     notes: Notes = field(default_factory=Notes)
+    # streams that are named, and of which no server answers
     _silent: set[str] = field(default_factory=set)
-    """Streams that are named, and of which no server answers."""
-
     _names: dict[str, str] = field(default_factory=dict)
     _pages: Pages = field(default_factory=Pages)
 

@@ -18,9 +18,7 @@ from evenkeel.systems.qdrant.telemetry import answers_of
 
 Kind = Literal["shards of a collection", "peers", "collection", "telemetry", ""]
 HEAD = 65536
-DIGITS = 20
-"""Digits of the largest number of a peer."""
-
+DIGITS = 20  # digits of the largest number of a peer
 KINDS: dict[Kind, tuple[bytes, ...]] = {
     "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
     "peers": (b'"peers"', b'"uri"'),
@@ -105,8 +103,7 @@ class Answer(Result):
 Given = tuple[str, str, Result, dict[str, Any]]
 """An answer with its place, its collection, and as it was."""
 
-Key = tuple[str, int]
-"""A collection and the number of a shard."""
+Key = tuple[str, int]  # a collection and the number of a shard
 
 
 @dataclass
@@ -114,8 +111,7 @@ class Replica:
     """A replica of a shard, from all answers on it."""
 
     states: set[str] = field(default_factory=set)
-    points: int = -1
-    """The number of points, which a peer knows of its own replicas alone."""
+    points: int = -1  # the number of points, which a peer knows of its own replicas alone
 
     def join(self, other: "Replica") -> None:
         """Add what other answers have of it."""
@@ -130,23 +126,17 @@ class Findings:
     faults: FaultList
     collection: str
     shards: dict[Key, dict[int, Replica]] = field(default_factory=dict)
-    keys: dict[Key, str] = field(default_factory=dict)
-    """The shard key of each shard that has one."""
-
+    keys: dict[Key, str] = field(default_factory=dict)  # the shard key of each shard that has one
+    # the peers that copies of a shard are going to
     targets: dict[Key, set[int]] = field(default_factory=dict)
-    """The peers that copies of a shard are going to."""
-
+    # collections, with their shard key, whose number of shards is being changed
     resharding: set[tuple[str, str]] = field(default_factory=set)
-    """Collections, with their shard key, whose number of shards is being changed."""
-
     factors: dict[str, int] = field(default_factory=dict)
+    # the peers of the cluster with their addresses; None where no answer lists them
     listed: dict[int, str] | None = None
-    """The peers of the cluster with their addresses; None where no answer lists them."""
-
     answered: set[int] = field(default_factory=set)
+    # addresses to which a peer has failed to send its last message
     unreached: set[str] = field(default_factory=set)
-    """Addresses to which a peer has failed to send its last message."""
-
     answers: list[dict[str, Any]] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     _seen: dict[tuple[str, int], str] = field(default_factory=dict)

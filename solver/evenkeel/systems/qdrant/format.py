@@ -68,8 +68,7 @@ NOTES = (
     "again at the source.",
 )
 
-Request = dict[str, dict[str, int]]
-"""One operation on a shard."""
+Request = dict[str, dict[str, int]]  # one operation on a shard
 
 
 class Held(NamedTuple):

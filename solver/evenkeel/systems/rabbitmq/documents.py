@@ -78,25 +78,21 @@ WORDS = re.compile(
 )
 """Words of RabbitMQ's tools, and names of its nodes."""
 
-MOST_NAMED = 5
-"""Queues that a note names; the rest is counted."""
+MOST_NAMED = 5  # queues that a note names; the rest is counted
 
 
 class Queue(msgspec.Struct, gc=False):
     """A queue as ``list_queues`` or the management API has it; classic ones have no members."""
 
     name: str
-    vhost: str | None = None
-    """``list_queues`` does not print it."""
-
+    vhost: str | None = None  # ``list_queues`` does not print it
     type: str | None = None
     leader: str | None = None
     members: list[str] | str | None = None
     online: list[str] | str | None = None
     message_bytes: Bytes | str | None = None
     state: str | None = None
-    learners: list[str] = []
-    """Members without a vote, which ``quorum_status`` alone prints."""
+    learners: list[str] = []  # members without a vote, which ``quorum_status`` alone prints
 
     @property
     def is_quorum(self) -> bool:
@@ -121,14 +117,12 @@ class RawPage(msgspec.Struct):
 class Status(msgspec.Struct):
     """The answer of ``cluster_status``."""
 
+    # one text without separators in releases 4.1.2 and 4.1.3, which convert lists to text
     running_nodes: list[str] | str
-    """One text without separators in releases 4.1.2 and 4.1.3, which convert lists to text."""
-
     disk_nodes: list[str] = []
     ram_nodes: list[str] | Literal[""] = []
+    # a list where it is empty, as Erlang has it
     maintenance_status: dict[str, str] | list[Any] = {}
-    """A list where it is empty, as Erlang has it."""
-
     partitions: Any = None
     alarms: Any = None
 
@@ -149,32 +143,20 @@ class Findings:
     """Everything that was read, with its place in the files."""
 
     faults: FaultList
-    vhost: str = "/"
-    """The virtual host of queues that name none."""
-
-    rows: list[Raw] = field(default_factory=list)
-    """Every queue as it came."""
-
+    vhost: str = "/"  # the virtual host of queues that name none
+    rows: list[Raw] = field(default_factory=list)  # every queue as it came
+    # the quorum queues, by virtual host and name
     queues: dict[tuple[str, str], tuple[str, Queue]] = field(default_factory=dict)
-    """The quorum queues, by virtual host and name."""
-
+    # how many queues there are of each other kind
     others: Counter[str] = field(default_factory=Counter)
-    """How many queues there are of each other kind."""
-
-    hosts: set[str] = field(default_factory=set)
-    """Nodes on which queues of other kinds are."""
-
+    hosts: set[str] = field(default_factory=set)  # nodes on which queues of other kinds are
+    # the nodes of the cluster, as some file lists them, and where
     nodes: dict[str, str] = field(default_factory=dict)
-    """The nodes of the cluster, as some file lists them, and where."""
-
     running: set[str] = field(default_factory=set)
     drained: set[str] = field(default_factory=set)
+    # nodes with a memory or disk alarm, which take no members
     alarmed: set[str] = field(default_factory=set)
-    """Nodes with a memory or disk alarm, which take no members."""
-
-    apart: set[str] = field(default_factory=set)
-    """Nodes in a network partition."""
-
+    apart: set[str] = field(default_factory=set)  # nodes in a network partition
     notes: Notes = field(default_factory=Notes)
     pages: Pages = field(default_factory=Pages)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)

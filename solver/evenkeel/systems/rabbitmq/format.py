@@ -93,8 +93,7 @@ leave() {
 }
 """
 
-BEHIND = 1000
-"""Entries of a queue's log by which a member that has caught up may be behind."""
+BEHIND = 1000  # entries of a queue's log by which a member that has caught up may be behind
 
 
 class QueueChange(NamedTuple):
@@ -413,17 +412,10 @@ def _script(changes: Sequence[QueueChange]) -> bytes:
 
 NAME = "rabbitmq"
 HEALTHY, CAUGHT_UP, PINNED = int(Flag.HEALTHY), int(Flag.CAUGHT_UP), int(Flag.PINNED)
-NO_LEADER = ("undefined", "none", "null")
-"""Texts for a missing leader."""
-
-LOST = ("minority", "down", "stopped", "crashed")
-"""States of queues without a majority, or stopped."""
-
-MOST_DIGITS = 18
-"""Most digits of a number of bytes in text."""
-
-COUNT = "members"
-"""The dimension that counts members; what waits in a queue is ``bytes``."""
+NO_LEADER = ("undefined", "none", "null")  # texts for a missing leader
+LOST = ("minority", "down", "stopped", "crashed")  # states of queues without a majority, or stopped
+MOST_DIGITS = 18  # most digits of a number of bytes in text
+COUNT = "members"  # the dimension that counts members; what waits in a queue is ``bytes``
 
 
 def read(

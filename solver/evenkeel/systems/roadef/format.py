@@ -23,9 +23,7 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.registry import Format, note_sources
 from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel
 
-WORD_LIMIT = 2**32
-"""Values are unsigned 32-bit integers."""
-
+WORD_LIMIT = 2**32  # values are unsigned 32-bit integers
 BAD_WORD = re.compile(r"(?<!\S)(?![0-9]{1,18}(?!\S))\S+", re.ASCII)
 
 

@@ -15,12 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-SHOWN_OFFENDERS = 5
-"""Offenders of one constraint that a verdict names."""
-
-SAFE_PRODUCT = 2**62
-"""Products that could pass this are formed of Python integers."""
-
+SHOWN_OFFENDERS = 5  # offenders of one constraint that a verdict names
+SAFE_PRODUCT = 2**62  # products that could pass this are formed of Python integers
 Constraint = Literal["capacity", "conflict", "spread", "dependency", "transient"]
 
 

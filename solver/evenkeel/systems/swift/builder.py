@@ -10,9 +10,7 @@ from evenkeel.systems.json_text import Int64
 
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 SIZES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-NUMBERS = "array array"
-"""What makes an array, whose numbers alone are taken."""
-
+NUMBERS = "array array"  # what makes an array, whose numbers alone are taken
 Place = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 

@@ -65,8 +65,7 @@ NAME = "swift"
 TIERS = ("region", "zone", "server")
 COUNT = "parts"
 
-TierPath = tuple[str, ...]
-"""A domain, or a device: region, zone, server, device."""
+TierPath = tuple[str, ...]  # a domain, or a device: region, zone, server, device
 
 
 def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
@@ -305,8 +304,8 @@ class Payload(TypedDict):
 
     header: str
     ids: list[int]
+    # replicas that ``set_replicas`` added, which no ring has before they are placed
     more: NotRequired[int]
-    """Replicas that ``set_replicas`` added, which no ring has before they are placed."""
 
 
 def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:

@@ -25,9 +25,7 @@ from evenkeel.systems.swift.builder import contents
 MAGIC = b"R1NG"
 HEADER = struct.Struct("!4sHI")
 VERSION = 1
-SECTIONS = 2
-"""The version with sections."""
-
+SECTIONS = 2  # the version with sections
 LENGTH = struct.Struct("!Q")
 METADATA, DEVICES, ASSIGNMENTS = (
     f"swift/ring/{name}" for name in ("metadata", "devices", "assignments")
@@ -38,11 +36,8 @@ HASH_BITS = 32
 NO_DEVICE = 65535
 """The device of a replica that has none, in version 1; the greatest number in version 2."""
 
-NONE = -1
-"""The same once it is read."""
-
-MOST_DEVICES = 2**32 - 1
-"""Devices are numbered below it: more than version 1 can name."""
+NONE = -1  # the same once it is read
+MOST_DEVICES = 2**32 - 1  # devices are numbered below it: more than version 1 can name
 
 
 class Device(msgspec.Struct, gc=False):
@@ -54,8 +49,7 @@ class Device(msgspec.Struct, gc=False):
     port: Annotated[int, Meta(ge=0, lt=65536)]
     device: str
     weight: Annotated[float, Meta(ge=0.0, le=1e12)]
-    region: Int64 = 1
-    """Rings from before there were regions have none, and Swift takes it for 1."""
+    region: Int64 = 1  # rings from before there were regions have none, and Swift takes it for 1
 
 
 class Head(msgspec.Struct):
@@ -88,11 +82,9 @@ class Ring(NamedTuple):
     device: NDArray[np.int64]
     parts: int
     version: int = VERSION
+    # by how much devices may hold more than their weight, which only a builder has
     overload: float = 0.0
-    """By how much devices may hold more than their weight, which only a builder has."""
-
-    more: int = 0
-    """Replicas that ``set_replicas`` added since the last ring, less those it gave up."""
+    more: int = 0  # replicas that ``set_replicas`` added since the last ring, less those it gave up
 
     @property
     def replicas(self) -> float:

@@ -12,9 +12,7 @@ TRUE, FALSE = ("true", "t", "yes", "y", "1", "x", "*"), ("false", "f", "no", "n"
 NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", "nil", "-", "--"})
 """Cells that databases and scripts write where they have no value."""
 
-SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")
-"""How a cell of several nodes looks."""
-
+SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")  # how a cell of several nodes looks
 SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
 """The name of a server of HBase: its host, its port and when it started."""
 

@@ -48,9 +48,7 @@ NAME = "tables"
 Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 
 NODE = ("node", "id", "name")
-LISTED = {"node", "nodes"}
-"""Columns of replicas that name the node, or several."""
-
+LISTED = {"node", "nodes"}  # columns of replicas that name the node, or several
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
 TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
@@ -79,9 +77,7 @@ ROLES = {
 """Roles as tables and other systems call them, in lower case."""
 
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
-UNGROUPED = "g0"
-"""The group of partitions that name none."""
-
+UNGROUPED = "g0"  # the group of partitions that name none
 MOST = 2**15 - 1
 ALIKE = 0.8
 """How much a title may be like that of a known column before it cannot be that of a tier."""
@@ -114,9 +110,7 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     uncapped: list[str] = []
 
 
-ORDINAL = "replica"
-"""A column of replicas that numbers those of a partition."""
-
+ORDINAL = "replica"  # a column of replicas that numbers those of a partition
 DISTINCT = "leave one of each, as SELECT DISTINCT does"
 """What is to be done about rows that repeat others."""
 
@@ -147,17 +141,17 @@ class Found:
     nodes: list[Table] = field(default_factory=list)
     replicas: list[Table] = field(default_factory=list)
     disks: list[Table] = field(default_factory=list)
+    # nodes without disks of which replicas name some
     undisked: list[str] = field(default_factory=list)
-    """Nodes without disks of which replicas name some."""
     rules: tuple[str, Rules] | None = None
+    # titles of columns of another system's table of replicas that are not read
     unread: list[str] = field(default_factory=list)
-    """Titles of columns of another system's table of replicas that are not read."""
+    # what is out of service by a column of states of replicas
     out: OutOfService = field(default_factory=lambda: OutOfService([], [], []))
-    """What is out of service by a column of states of replicas."""
+    # whether there is no table of nodes: those that replicas are on count
     without_nodes: bool = False
-    """Whether there is no table of nodes: those that replicas are on count."""
+    # numbers of cells without a value that are read as empty, or as a default, by column
     nulls: dict[str, int] = field(default_factory=dict)
-    """Numbers of cells without a value that are read as empty, or as a default, by column."""
 
 
 def kind_of(document: Document) -> Kind:
@@ -901,16 +895,10 @@ def _range(cluster: Cluster, d: int) -> tuple[float, float]:
     return float(own.min(initial=np.inf)), float(own.max(initial=0.0))
 
 
-Headings = Mapping[str, str]
-"""Title of a column in the table that was read, by its default title."""
-
+Headings = Mapping[str, str]  # title of a column in the table that was read, by its default title
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
-EMPTY = "empty"
-"""Key of the numbers of empty cells, by capacity and load."""
-
-UNDISKED = "undisked"
-"""Key of nodes without disks of which replicas name some."""
-
+EMPTY = "empty"  # key of the numbers of empty cells, by capacity and load
+UNDISKED = "undisked"  # key of nodes without disks of which replicas name some
 UNREAD, OUT, WITHOUT_NODES = "unread", "out", "without_nodes"
 """Keys of the columns that are not read, of what is out of service, and of whether there is no
 table of nodes."""
@@ -918,18 +906,13 @@ table of nodes."""
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
-UNITLESS = "unitless"
-"""Key of columns without units beside those of their dimension that have them."""
-
+UNITLESS = "unitless"  # key of columns without units beside those of their dimension that have them
 WITH_UNIT = re.compile(r"[0-9].*[A-Za-z]")
 BARE = re.compile(r"(?![0.,]*$)[0-9]{1,6}(?:[.,][0-9]*)?")
 """Amounts with a unit, and such without that are too small to be bytes beside these."""
 
-UNLIKELY = 1e-6
-"""Share of a node that no replica of a dimension exceeds, or that all do as often."""
-
-NAMED = 8
-"""Nodes that are named one by one; the rest is counted."""
+UNLIKELY = 1e-6  # share of a node that no replica of a dimension exceeds, or that all do as often
+NAMED = 8  # nodes that are named one by one; the rest is counted
 
 
 class OfTables(NamedTuple):

@@ -25,10 +25,8 @@ class OutOfService(NamedTuple):
     """What is out of service by a column of states."""
 
     titles: list[str]
-    replicas: list[str]
-    """Each with its node, but for those on nodes of which all are."""
-    nodes: list[str]
-    """Nodes of which all replicas are, where no table says how the nodes are."""
+    replicas: list[str]  # each with its node, but for those on nodes of which all are
+    nodes: list[str]  # nodes of which all replicas are, where no table says how the nodes are
 
 
 def without_lost(table: Table, nodes: Table) -> tuple[Table, OutOfService]:

@@ -39,17 +39,12 @@ STYLES = (
 """For series without a meaning of their own, in turn."""
 
 BEFORE = Style("#E69F00", "--", "s", "////")
-AFTER = Style("#0072B2", "-", "o", "")
-"""What was, and what is now: the same in every picture."""
-
-BOUND = Style("#202020", ":", "|", "")
-"""What is proven."""
-
+AFTER = Style("#0072B2", "-", "o", "")  # what was, and what is now: the same in every picture
+BOUND = Style("#202020", ":", "|", "")  # what is proven
 INK = "#202020"
 FAINT = "#8C8C8C"
 PALE = "#D9D9D9"
-RAMP = "cividis"
-"""Values as brightness, dark for low; it rises evenly in grey."""
+RAMP = "cividis"  # values as brightness, dark for low; it rises evenly in grey
 
 
 def style(number: int) -> Style:
@@ -60,20 +55,11 @@ def style(number: int) -> Style:
 PER_LETTER, PER_ENTRY = 0.068, 0.65
 """Inches that a letter takes in a legend, and the rest of an entry."""
 
-LABEL_LETTER = 0.078
-"""Inches that a letter takes in the label of an axis."""
-
-LAID_OUT = 1.15
-"""How much wider axes become when their figure is laid out."""
-
-LEGEND_ROW = 15.0
-"""Points that a row of a legend is high."""
-
-LONGEST_NAME = 24
-"""Letters of a name beside a picture."""
-
-WIDTH, HEIGHT = 6.4, 3.6
-"""Inches of a plot that stands by itself."""
+LABEL_LETTER = 0.078  # inches that a letter takes in the label of an axis
+LAID_OUT = 1.15  # how much wider axes become when their figure is laid out
+LEGEND_ROW = 15.0  # points that a row of a legend is high
+LONGEST_NAME = 24  # letters of a name beside a picture
+WIDTH, HEIGHT = 6.4, 3.6  # inches of a plot that stands by itself
 
 
 def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "Axes":

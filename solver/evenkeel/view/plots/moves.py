@@ -16,21 +16,11 @@ from evenkeel.view.plots.nodes import domain_names, level_at
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_DOMAINS = 12
-"""Domains that are drawn by themselves; those with fewest moves are drawn as one."""
-
-GAP = 0.012
-"""Least gap between two blocks, as a share of the height of all moves."""
-
-LINE = 0.048
-"""Least distance between the tops of two blocks: a line of text."""
-
-BLOCK = 0.035
-"""Width of a block, as a share of the width."""
-
-BAND = 0.01
-"""Share of the moves above which a ribbon has an edge."""
-
+MOST_DOMAINS = 12  # domains that are drawn by themselves; those with fewest moves are drawn as one
+GAP = 0.012  # least gap between two blocks, as a share of the height of all moves
+LINE = 0.048  # least distance between the tops of two blocks: a line of text
+BLOCK = 0.035  # width of a block, as a share of the width
+BAND = 0.01  # share of the moves above which a ribbon has an edge
 DEAD, NOWHERE, OTHERS = "dead nodes", "nowhere", "others"
 
 

@@ -25,12 +25,8 @@ from evenkeel.view.plots.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_BARS = 24
-"""Up to so many nodes have bars and names; more are curves, sorted from the fullest."""
-
-NEAR_CAPACITY = 80.0
-"""Percent from which on the line of the capacity is of interest."""
-
+MOST_BARS = 24  # up to so many nodes have bars and names; more are curves, sorted from the fullest
+NEAR_CAPACITY = 80.0  # percent from which on the line of the capacity is of interest
 LONGEST_NAME = 10
 
 
@@ -190,19 +186,14 @@ def _before_and_after(
     )  # fmt: skip
 
 
-MOST_FIGURES = 160
-"""Cells up to which each has its figure written in it."""
-
-MOST_COLUMNS = 16
-"""Nodes of a domain up to which a figure has room in its cell."""
-
+MOST_FIGURES = 160  # cells up to which each has its figure written in it
+MOST_COLUMNS = 16  # nodes of a domain up to which a figure has room in its cell
 MOST_NAMES = 30
 
 FEW, MOST_RULED = 60, 250
 """Rows or columns up to which lines between them are thick, and are drawn at all."""
 
-INSET = 0.1
-"""Of a cell that a frame leaves free on each side."""
+INSET = 0.1  # of a cell that a frame leaves free on each side
 
 
 def heat_map(

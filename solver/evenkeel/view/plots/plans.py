@@ -24,14 +24,9 @@ from evenkeel.view.plots.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS = 24
-"""Nodes that have a row; of more, those that receive for longest."""
-
-ROW = 0.8
-"""Part of a row that its bars fill."""
-
-HEIGHT, PER_ROW = 1.4, 0.22
-"""Inches of a chart without rows, and of each of them."""
+MOST_ROWS = 24  # nodes that have a row; of more, those that receive for longest
+ROW = 0.8  # part of a row that its bars fill
+HEIGHT, PER_ROW = 1.4, 0.22  # inches of a chart without rows, and of each of them
 
 
 def gantt(plan: Plan, ax: "Axes | None" = None, *, title: str = "") -> "Axes":
@@ -145,8 +140,7 @@ def _lanes(start: NDArray[np.float64], finish: NDArray[np.float64]) -> tuple[NDA
     return lane, max(len(free), 1)
 
 
-TINY = 1e-6
-"""Percent that is taken for nothing."""
+TINY = 1e-6  # percent that is taken for nothing
 
 
 def frontier(

@@ -165,20 +165,11 @@ UNITS = (
 )
 """From how many seconds on which unit is used, and its seconds."""
 
-MOST_EVENTS = 12
-"""Events up to which each is named; more are marked on the upper edge."""
-
-TOO_NEAR = 0.025
-"""Share of the width within which two numbers of events would touch."""
-
-NUMBER_ROW = 10.0
-"""Points that a row of numbers is high."""
-
-MOST_LETTERS = 60
-"""Letters of what happened."""
-
-HEADROOM = 0.14
-"""Share of the height that is kept free for them."""
+MOST_EVENTS = 12  # events up to which each is named; more are marked on the upper edge
+TOO_NEAR = 0.025  # share of the width within which two numbers of events would touch
+NUMBER_ROW = 10.0  # points that a row of numbers is high
+MOST_LETTERS = 60  # letters of what happened
+HEADROOM = 0.14  # share of the height that is kept free for them
 
 
 def evenness(

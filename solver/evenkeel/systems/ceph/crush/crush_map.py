@@ -21,11 +21,8 @@ from evenkeel_kernels.ceph import crush as crush_ceph
 from evenkeel_kernels.ceph.crush import Tunables, map_inputs
 from evenkeel_kernels.ceph.straw2 import NONE, Tree, straws
 
-IN = 0x10000
-"""The reweight of a device that takes its full share; 0 is out."""
-
-NO_OSD = NONE
-"""What stands in a slot that has no device."""
+IN = 0x10000  # the reweight of a device that takes its full share; 0 is out
+NO_OSD = NONE  # what stands in a slot that has no device
 
 
 @dataclass(frozen=True, slots=True)

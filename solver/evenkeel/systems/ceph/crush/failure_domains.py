@@ -18,8 +18,7 @@ from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.systems.ceph.crush.crush_map import NO_OSD, CrushMap
 from evenkeel.systems.ceph.crush.placement import Pool, Rows
 
-OUTSIDE = -1
-"""Stands for the domain of a device that a rule does not reach."""
+OUTSIDE = -1  # stands for the domain of a device that a rule does not reach
 
 
 class Choice(NamedTuple):

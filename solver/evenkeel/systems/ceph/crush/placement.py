@@ -20,9 +20,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap
 from evenkeel_kernels.ceph.crush import hash_pairs
 
-SLICE = 1 << 14
-"""Placement groups that CRUSH maps between two looks at the clock."""
-
+SLICE = 1 << 14  # placement groups that CRUSH maps between two looks at the clock
 Rows = NDArray[np.int32]
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
 """``pg-upmap-items``: for a placement group the (from, to) pairs in the order they apply."""

@@ -36,8 +36,7 @@ ACTIONS = (
 )
 """CockroachDB's names of the actions, by their numbers among the kernels."""
 
-BY_LEASE_PREFERENCE = 1001.0
-"""Priority of a range whose leaseholder is not where it should be."""
+BY_LEASE_PREFERENCE = 1001.0  # priority of a range whose leaseholder is not where it should be
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,7 @@ from evenkeel.systems.cockroach.allocator.zone_configs import (
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.leases import Workload
 
-FORMAT = "cockroach"
-"""Name of the system in ``cluster.native_format``."""
-
+FORMAT = "cockroach"  # name of the system in ``cluster.native_format``
 SETTINGS = kernel.Settings(
     disk_full=0.95,
     disk_rebalance=0.925,

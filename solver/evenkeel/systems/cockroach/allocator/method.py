@@ -158,15 +158,9 @@ class Writer:
         return RangeLog(*columns)
 
 
-SLICE = 20_000
-"""Ranges, or stores, looked at between two looks at the work done."""
-
-PAIRS = 400_000
-"""Ranges times stores looked at between two looks at the clock."""
-
-ROOM = 65_536
-"""Decisions that the log holds before it is emptied."""
-
+SLICE = 20_000  # ranges, or stores, looked at between two looks at the work done
+PAIRS = 400_000  # ranges times stores looked at between two looks at the clock
+ROOM = 65_536  # decisions that the log holds before it is emptied
 MODES = {"off": OFF, "leases": LEASES_ONLY, "leases and replicas": REPLICAS}
 
 

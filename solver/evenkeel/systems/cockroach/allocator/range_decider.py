@@ -63,9 +63,7 @@ from evenkeel_kernels.cockroach.store_rebalancer import (
     scorer_of,
 )
 
-HOT = 128
-"""Replicas that a store looks at."""
-
+HOT = 128  # replicas that a store looks at
 KINDS = {
     **{MOVED + reason: text for reason, text in REASONS.items()},
     LEASE_BY_LOAD: "the store carries too much load; the lease alone takes some away",
@@ -239,9 +237,7 @@ class LoadRun:
         return int(self._leases[3] + self._loads[3])
 
 
-HOTTEST = 128
-"""Ranges that a store's rebalancer looks at."""
-
+HOTTEST = 128  # ranges that a store's rebalancer looks at
 _PLAIN = {"ConsiderRebalance": "consider rebalance", "RangeUnavailable": "unavailable"}
 
 

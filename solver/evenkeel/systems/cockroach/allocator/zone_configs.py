@@ -16,8 +16,7 @@ from evenkeel_kernels.cockroach.tables import Configs, Localities
 FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
 """Fields of a configuration."""
 
-MOST_REPLICAS = 2**15 - 1
-"""Slots that a row can have."""
+MOST_REPLICAS = 2**15 - 1  # slots that a row can have
 
 
 @dataclass(frozen=True)
@@ -434,8 +433,7 @@ def nowhere(place: tuple[str, str]) -> str:
     return ":".join(place)
 
 
-Tiers = tuple[tuple[str, str], ...]
-"""Keys and values of a locality, widest first."""
+Tiers = tuple[tuple[str, str], ...]  # keys and values of a locality, widest first
 
 
 @dataclass(frozen=True)

@@ -225,11 +225,8 @@ def ranks_in_sets(
 ROOMS = 10
 """Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
 
-SEARCHED = 64
-"""Nodes looked at for one that can give a card away, by itself or through others."""
-
-SEED = 0
-"""What the steps that treat all groups as one are seeded with."""
+SEARCHED = 64  # nodes looked at for one that can give a card away, by itself or through others
+SEED = 0  # what the steps that treat all groups as one are seeded with
 
 
 class Group(NamedTuple):
@@ -452,17 +449,15 @@ class Bin:
     """A node at the table."""
 
     node: int
-    held: int = 0
-    """Replicas that it holds, with those of partitions that have more than are wanted."""
-
+    held: int = 0  # replicas that it holds, with those of partitions that have more than are wanted
     live: bool = False
     capacity: int = 0
     ceiling: bool = False
     preferred: list[Replica] = field(default_factory=list)
     elsewhere: list[Replica] = field(default_factory=list)
     places: set[int] = field(default_factory=set)
+    # replicas that partitions list behind those that they have
     new: set[Replica] = field(default_factory=set)
-    """Replicas that partitions list behind those that they have."""
 
     def may_take(self, replica: Replica) -> bool:
         """Whether it is live and holds no replica of the partition."""

@@ -48,8 +48,7 @@ from evenkeel_kernels.helix.crush import (
 )
 from evenkeel_kernels.helix.multiround import Rooms, place_in_rounds
 
-SMALLEST = 16
-"""Buckets of a new ``HashMap``."""
+SMALLEST = 16  # buckets of a new ``HashMap``
 
 
 def grown_capacity(count: int) -> int:
@@ -224,8 +223,7 @@ def hashed(names: Names) -> HashedNames:
     return HashedNames(names)
 
 
-DEFAULT_WEIGHT = 1000
-"""What an instance weighs that states no weight, or a negative one."""
+DEFAULT_WEIGHT = 1000  # what an instance weighs that states no weight, or a negative one
 
 
 @dataclass(frozen=True, eq=False)
@@ -557,9 +555,7 @@ def _resources(
     return found
 
 
-ANY_LIVE = "ANY_LIVEINSTANCE"
-"""As many replicas as there are eligible nodes."""
-
+ANY_LIVE = "ANY_LIVEINSTANCE"  # as many replicas as there are eligible nodes
 CANDIDATES, REPLICAS = "N", "R"
 """Counts that stand for all candidates, and for the replicas that are left."""
 

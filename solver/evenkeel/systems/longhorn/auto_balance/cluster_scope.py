@@ -295,8 +295,7 @@ def _room(system: System, settings: Settings, held: NDArray[np.float64]) -> NDAr
     return held + np.maximum(room, 0.0)
 
 
-MAY = "may"
-"""Tag ``may:i`` of the disks that volumes under rule i may use, or are on all the same."""
+MAY = "may"  # tag ``may:i`` of the disks that volumes under rule i may use, or are on all the same
 
 
 class Likeness(NamedTuple):
@@ -468,12 +467,8 @@ def even(room: NDArray[np.integer], wanted: int) -> int:
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02)
 """Tolerances that are tried, as parts of the imbalance after required repairs."""
 
-PATIENCE = 2
-"""Candidates in a row that cost more than the best one before no more are tried."""
-
-HALVINGS = 4
-"""Tolerances that are tried between one that copies too much and one that does not."""
-
+PATIENCE = 2  # candidates in a row that cost more than the best one before no more are tried
+HALVINGS = 4  # tolerances that are tried between one that copies too much and one that does not
 WORTH = 0.005
 """By how much the cost must fall for anything to move that need not: else a plan that was carried
 out would be followed by small ones for ever."""

@@ -29,17 +29,14 @@ from evenkeel.systems.longhorn.auto_balance.settings import (
     spelled,
 )
 
-FORMAT = "longhorn"
-"""Name of the system in ``cluster.native_format``."""
-
+FORMAT = "longhorn"  # name of the system in ``cluster.native_format``
 IGNORED, DISABLED, LEAST_EFFORT, BEST_EFFORT = range(4)
 """Codes of a volume's auto-balance setting, as in ``settings.VOLUME_AUTO_BALANCE``."""
 
 OWN_IGNORED, OWN_ENABLED, OWN_DISABLED = range(3)
 """Codes of a volume's anti-affinity settings, as in ``settings.VOLUME_SWITCH``."""
 
-UNKNOWN, HEALTHY, DEGRADED, FAULTED = range(4)
-"""Codes of robustness, as in ``settings.ROBUSTNESS``."""
+UNKNOWN, HEALTHY, DEGRADED, FAULTED = range(4)  # codes of robustness, as in ``settings.ROBUSTNESS``
 
 
 def part_of(amount: NDArray[np.int64], percent: int) -> NDArray[np.int64]:
@@ -172,9 +169,7 @@ class System:
     now: float  # time of the snapshot, in seconds
 
 
-NO_ZONE = "(no zone)"
-"""Label of the one zone that hosts without a label share."""
-
+NO_ZONE = "(no zone)"  # label of the one zone that hosts without a label share
 BLOCK, FILESYSTEM = "block-disk", "filesystem-disk"
 """Tags of disks by which data engine they serve, where there are both."""
 
@@ -565,11 +560,8 @@ class Volume:
     disk_selector: Sequence[str] = ()
 
 
-MOST_BYTES = 2**53
-"""Above every size, so that sums stay exact."""
-
-KINDS = ("filesystem", "block")
-"""Types of disks."""
+MOST_BYTES = 2**53  # above every size, so that sums stay exact
+KINDS = ("filesystem", "block")  # types of disks
 
 
 def cluster_of(

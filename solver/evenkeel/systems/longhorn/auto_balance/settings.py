@@ -24,12 +24,8 @@ VOLUME_AUTO_BALANCE = ("ignored", *AUTO_BALANCE)
 VOLUME_SWITCH = ("ignored", "enabled", "disabled")
 """Values of a volume's own anti-affinity settings; ignored takes the global one."""
 
-DATA_LOCALITY = ("disabled", "best-effort", "strict-local")
-"""Values of a volume's data locality."""
-
-ROBUSTNESS = ("unknown", "healthy", "degraded", "faulted")
-"""States of a volume."""
-
+DATA_LOCALITY = ("disabled", "best-effort", "strict-local")  # values of a volume's data locality
+ROBUSTNESS = ("unknown", "healthy", "degraded", "faulted")  # states of a volume
 AutoBalance = Literal["disabled", "least-effort", "best-effort", "least_effort", "best_effort"]
 Order = Literal["node-then-zone", "zone-then-node", "node_then_zone", "zone_then_node"]
 Scope = Literal["volume", "cluster"]

@@ -245,11 +245,8 @@ class ActionLog:
             yield KINDS[kind], volumes[volume], name, nodes[disk], REASONS[reason]
 
 
-LOGGED = 1024
-"""Actions that one slice of a run may log: they take some hundredths of a second."""
-
-BUDGET = 500_000
-"""Candidates that one slice of a run may look at, which takes as long."""
+LOGGED = 1024  # actions that one slice of a run may log: they take some hundredths of a second
+BUDGET = 500_000  # candidates that one slice of a run may look at, which takes as long
 
 
 class AutoBalance:
