@@ -16,8 +16,7 @@ class _Missing:
         return "nothing expected"
 
 
-MISSING = _Missing()
-"""Stands for an expected answer that the file does not hold."""
+MISSING = _Missing()  # stands for an expected answer that the file does not hold
 
 
 @dataclass(frozen=True, slots=True)

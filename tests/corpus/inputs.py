@@ -21,9 +21,7 @@ LARGER = ((300, 20, 5), (2000, 50, 10), (5000, 100, 10))
 """Partitions, nodes and zones of the expansions."""
 
 ROLE_LOADS = ("leader_load", "non_voter_load", "transient")
-MOST = 2**31 - 1
-"""The greatest capacity of a whole cluster."""
-
+MOST = 2**31 - 1  # the greatest capacity of a whole cluster
 Input = tuple[str, ek.Cluster, ek.Goals, ek.Limits]
 
 

@@ -26,9 +26,7 @@ from tests.support.effort import mostly_long
 
 PARTITIONS = 300
 
-SETTLING = 30
-"""Readings of the clock that phases may take to see that time is up, each for itself."""
-
+SETTLING = 30  # readings of the clock that phases may take to see that time is up, each for itself
 MANY, FEW = 400, 12
 """Readings up to which time is up; few where a search has no end but that of its time."""
 

@@ -16,9 +16,7 @@ BESIDE = [
 ]
 """Where a path that the page names may begin."""
 
-NOT_OURS = {"build/docs", "a.txt"}
-"""What is made, and what only serves as an example."""
-
+NOT_OURS = {"build/docs", "a.txt"}  # what is made, and what only serves as an example
 NAMED = sorted(set(re.findall(r"`([^`\n]+)`", PAGE)))
 PATHS = [
     name

@@ -19,9 +19,7 @@ import evenkeel_kernels
 from tests.house.doors import public
 
 SUMMARY = {"GL08", "SS01", "SS03", "SS04", "SS06"}
-NAMES = {"PR02", "PR03", "GL06", "GL07"}
-"""What is documented exists, in the order it has."""
-
+NAMES = {"PR02", "PR03", "GL06", "GL07"}  # what is documented exists, in the order it has
 COMPLETE = {"PR01", "PR04", "PR07", "PR10", "RT01", "RT03", "YD01"}
 PUBLIC = public()
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

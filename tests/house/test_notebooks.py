@@ -20,8 +20,7 @@ NAMES = [script.stem for script in SCRIPTS]
 MOST_SECONDS = 300
 """For a whole notebook, on a machine that does other things too; idle, two cores need 120."""
 
-HIDING = {"skip-execution", "raises-exception"}
-"""Tags that hide an error."""
+HIDING = {"skip-execution", "raises-exception"}  # tags that hide an error
 
 
 def notebook(name):

@@ -11,11 +11,8 @@ from tests.judge.even import group_goals
 from tests.judge.verdict import Finding, exceeded, way
 from tests.judge.world import COUNTS, Standing, World
 
-MOST_CELLS = 400
-"""Partitions times nodes up to which a case is small."""
-TOO_MANY_MOVES = 2
-"""Moves above the fewest that are still no finding."""
-
+MOST_CELLS = 400  # partitions times nodes up to which a case is small
+TOO_MANY_MOVES = 2  # moves above the fewest that are still no finding
 AT_MOST = frozenset({"spread", "max_domains"})
 OF_LIFE = frozenset({"on_dead", "not_kept", "unassigned", "min_active", "leader", "leaderless"})
 """What may be broken in a case whose repairs are compared by endangerment."""
@@ -28,8 +25,8 @@ class Repairs:
     best: int
     own: int
     limited: bool
+    # as much was repaired, but something more endangered was left for something less
     inverted: bool
-    """As much was repaired, but something more endangered was left for something less."""
 
 
 @dataclass

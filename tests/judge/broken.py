@@ -5,9 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tests.judge.world import COUNTS, NODE, REQUIREMENTS, VOTER, Bound, Standing, World
 
-SLACK = 1e-9
-"""Loads added up in another order agree within this share."""
-
+SLACK = 1e-9  # loads added up in another order agree within this share
 Key = tuple[str, str, int, str]
 """Kind, whose ("partition", "group", "node", "domain of TIER"), its number, and the rest."""
 

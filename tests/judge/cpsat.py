@@ -19,15 +19,10 @@ from tests.judge.world import COUNTS, REQUIREMENTS, VOTER, Bound, Standing, Worl
 SCALE = 1_000_000
 ORDINARY = range(-6, 21)
 """Binary exponents of the largest load at which it is counted in its own unit."""
-EXACT = 1e-9
-"""Share by which a load may miss a whole number of integers."""
-ENDLESS = 2**53
-"""Room that no load fills."""
-EFFORT = 2.0
-"""Deterministic seconds for each question."""
-
-Sum = Any
-"""A linear expression of CP-SAT."""
+EXACT = 1e-9  # share by which a load may miss a whole number of integers
+ENDLESS = 2**53  # room that no load fills
+EFFORT = 2.0  # deterministic seconds for each question
+Sum = Any  # a linear expression of CP-SAT
 
 
 class Undecided(Exception):

@@ -14,11 +14,8 @@ from tests.judge.mending import left_undone
 from tests.judge.verdict import Finding, but_wishes, judged, standing_of, worse
 from tests.judge.world import NON_VOTER, Standing, World
 
-SCENARIOS = 3
-"""Nodes of a case that a sweep loses, one at a time."""
-
-STEPS = 6
-"""Steps in which a pipeline should come to rest."""
+SCENARIOS = 3  # nodes of a case that a sweep loses, one at a time
+STEPS = 6  # steps in which a pipeline should come to rest
 
 
 def of_sweep(case: Case) -> Iterator[Finding]:

@@ -43,14 +43,11 @@ from tests.judge.even import (
 )
 from tests.judge.world import COUNTS, Standing, World
 
-AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})
-"""Kinds that a dropped replica may break."""
-
+AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})  # kinds that a dropped replica may break
 OF_REPLICAS = frozenset({"unassigned", "leader", "leaderless", "on_dead"})
 """Kinds that are judged by live replicas and lawful leaders instead."""
 
-RENAMED = {"tier_capacity": "tier_capacity"}
-"""Kinds that the library calls otherwise."""
+RENAMED = {"tier_capacity": "tier_capacity"}  # kinds that the library calls otherwise
 
 
 class Finding(NamedTuple):
@@ -291,12 +288,11 @@ def _worse_nodes(world: World, after: Standing) -> Iterator[Finding]:
 class Way(NamedTuple):
     """What it takes from the placement that came in to another."""
 
+    # partition, slot and node of every replica on a node that is new to its partition
     joined: list[tuple[int, int, int]]
-    """Partition, slot and node of every replica on a node that is new to its partition."""
+    # partition and node of every replica whose partition left that node
     left: list[tuple[int, int]]
-    """Partition and node of every replica whose partition left that node."""
-    leaders: int
-    """Partitions that another node leads now, the one that did being alive."""
+    leaders: int  # partitions that another node leads now, the one that did being alive
 
 
 def way(world: World, after: Standing) -> Way:

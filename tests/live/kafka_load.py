@@ -21,8 +21,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-SETTLE = 20.0
-"""Seconds that the consumer has to catch up."""
+SETTLE = 20.0  # seconds that the consumer has to catch up
 
 
 def stored(bootstrap: str, topic: str, mark: bytes) -> set[int]:

@@ -17,9 +17,7 @@ JARS = (
     "org.apache.logging.log4j:log4j-core:2.21.0",
 )
 OPTIONS = ("-Xmx1500m", "-Dopensearch.set.netty.runtime.available.processors=false")
-DISK = "128m"
-"""Size of the disk of each node, a file system in memory that no other process sees."""
-
+DISK = "128m"  # size of the disk of each node, a file system in memory that no other process sees
 MOUNTED = """cd "$1"; shift
 for name in $1; do mkdir -p $name; mount -t tmpfs -o size=$2 none $name || exit; done
 cd ..; shift 2; exec "$@"

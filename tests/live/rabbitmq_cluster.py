@@ -12,9 +12,7 @@ from typing import Any
 from tests.live import parts
 from tests.live.daemons import ASIDE, Daemons, call, free_ports, until
 
-BIN = Path("/usr/lib/rabbitmq/bin")
-"""The tools themselves; those on the path change the user first."""
-
+BIN = Path("/usr/lib/rabbitmq/bin")  # the tools themselves; those on the path change the user first
 LOOPBACK = "-kernel inet_dist_use_interface {127,0,0,1}"
 CHANNEL = """
 {ok, C} = amqp_connection:start({amqp_params_direct, none, none, <<"/">>, node(), none, []}),

@@ -26,9 +26,7 @@ from tests.live.seen import Where, apart, moves_between, where
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 NEW = {7: "a", 8: "b", 9: "c"}
-OLD = [1, 2, 3]
-"""Where everything is at first, led by broker 1."""
-
+OLD = [1, 2, 3]  # where everything is at first, led by broker 1
 TOPICS = {"orders": (8, 40_000), "clicks": (6, 3_000), "audit-log": (3, 18_000), "live": (4, 500)}
 """Partitions, and records of a kilobyte, by topic; a client writes to the last one."""
 

@@ -46,9 +46,7 @@ def cluster() -> Iterator[OpenSearch]:
         found.stop()
 
 
-STARTED = 3.0
-"""Seconds in which it would begin to move or place copies by itself."""
-
+STARTED = 3.0  # seconds in which it would begin to move or place copies by itself
 DECIDERS = {
     "spread node 1": "same_shard",
     "spread zone": "awareness",

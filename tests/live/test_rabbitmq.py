@@ -15,9 +15,7 @@ from tests.live.rabbitmq_cluster import BIN, RabbitMQ
 from tests.live.seen import after_wave, apart, where
 
 ZONES = {1: "z1", 2: "z2", 3: "z3", 4: "z1", 5: "z2"}
-EARLY, MEMBERS = 3, 3
-"""Nodes that were there when queues were made, all of them led by the first."""
-
+EARLY, MEMBERS = 3, 3  # nodes that were there when queues were made, all of them led by the first
 QUEUES = [f"orders.{i}" for i in range(8)] + ["mail", "it's late"]
 MESSAGES = [(queue, f"{queue} {n}".replace("'", " ")) for queue in QUEUES for n in range(12)]
 LEVEL = 0.25

@@ -19,9 +19,7 @@ from tests.live.swift_cluster import Reader, Swift
 SERVERS = {
     f"127.0.{zone}.{n}": [f"s{zone}{n}a", f"s{zone}{n}b"] for zone in (1, 2, 3) for n in (1, 2)
 }
-LATE = {"127.0.2.3": ["s23a"]}
-"""A server that joins with one device."""
-
+LATE = {"127.0.2.3": ["s23a"]}  # a server that joins with one device
 OBJECTS = {f"o{i}": f"object {i} ".encode() * (50 + i) for i in range(400)}
 LEVEL = ("--level", "0.02")
 BUILDER_MOVES = 26

@@ -8,9 +8,7 @@ from tests.support.plain_cluster import build
 
 NAN, INF = float("nan"), float("inf")
 
-NUMBER = [NAN, "text", True, None, [1.0], object(), -1]
-"""None of which is an amount."""
-
+NUMBER = [NAN, "text", True, None, [1.0], object(), -1]  # none of which is an amount
 COUNT = [*NUMBER[:3], *NUMBER[4:], 1.5, INF]
 """None of which is a whole number, where there may be none."""
 

@@ -20,9 +20,7 @@ from tests.support import places
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 DATA = places.ROOT / "tests" / "data"
-SHOWN = {"text"}
-"""Languages of blocks that show something and are not run."""
-
+SHOWN = {"text"}  # languages of blocks that show something and are not run
 SAVED = {
     "longhorn.json": "longhorn/cluster.json",
     "logdirs.json": "formats/kafka_logdirs.txt",

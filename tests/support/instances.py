@@ -19,14 +19,9 @@ Instance = dict[str, NDArray[Any]]
 
 GOLDEN = places.DATA / "golden" / "rebalancer"
 
-LEADER_EXTRA = (1.0, 0.0, 0.5, 0.25)
-"""What leading adds to a load, by dimension in turn."""
-
-COMMON_SHARE = 0.6
-"""Part of the variance of a load that all dimensions share."""
-
-LARGEST_SHARE = 0.25
-"""No replica exceeds this part of a small node."""
+LEADER_EXTRA = (1.0, 0.0, 0.5, 0.25)  # what leading adds to a load, by dimension in turn
+COMMON_SHARE = 0.6  # part of the variance of a load that all dimensions share
+LARGEST_SHARE = 0.25  # no replica exceeds this part of a small node
 
 
 def generate(

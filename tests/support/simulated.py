@@ -8,9 +8,7 @@ from bench.scenarios.layouts import MIB, ON_DISK, Ranges, Stores, cluster_of
 from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller
 
-ONE_SECOND = MIB * ON_DISK
-"""Bytes per second at which a range of one MiB takes a second."""
-
+ONE_SECOND = MIB * ON_DISK  # bytes per second at which a range of one MiB takes a second
 AROUND = {"deadline", "lead_gap", "gossip_interval", "gossip_delay"}
 """What a test may say of the environment."""
 

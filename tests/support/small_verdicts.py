@@ -8,8 +8,7 @@ import evenkeel as ek
 
 SHARE = 0.01
 SAME = 1e-9
-FINE = 0.003
-"""Of a target: what each node is above its own is added up no finer."""
+FINE = 0.003  # of a target: what each node is above its own is added up no finer
 ALL_OF_IT = 2**40
 """Work that no small cluster takes: it is refined to the end, which it is not by default."""
 

@@ -23,23 +23,18 @@ from evenkeel.measure.loads import wanted_load
 KINDS = np.array([[0.8, 8.0, 1.6], [1.0, 4.0, 2.0], [1.5, 6.0, 3.0]])
 """Capacity of each kind of node, in units of the second kind's first dimension."""
 
-SHARES = (0.12, 0.61, 0.27)
-"""How common each kind is."""
-
+SHARES = (0.12, 0.61, 0.27)  # how common each kind is
 WEIGHTS = np.array([1.0, 4.07, 1.6])
 """Mean load of a replica in each dimension, in units of the first."""
 
-TIGHT = 0.62
-"""Utilisation of the first dimension before anything is lost."""
+TIGHT = 0.62  # utilisation of the first dimension before anything is lost
 
 
 class Loss(NamedTuple):
     """A cluster that has lost nodes."""
 
-    cluster: ek.Cluster
-    """With its placement as it was before the loss."""
-    lost: int
-    """Replicas on nodes that are gone."""
+    cluster: ek.Cluster  # with its placement as it was before the loss
+    lost: int  # replicas on nodes that are gone
 
 
 def unlike(

@@ -165,8 +165,7 @@ ELSEWHERE = {
 }  # fmt: skip
 """Formats whose clusters are drawn by hypothesis, beside their other tests."""
 
-ONE_WAY = {"rebalancer-npz"}
-"""What nobody writes."""
+ONE_WAY = {"rebalancer-npz"}  # what nobody writes
 
 
 def test_every_format_has_a_round_trip():

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
     from evenkeel_kernels.cockroach.tables import Stores
 
-DRAWS = 256
-"""Seeds that are tried to find all outcomes of the draws."""
-
+DRAWS = 256  # seeds that are tried to find all outcomes of the draws
 ENFORCEMENT = {"ignore": 0, "block_transfer_to": 1, "shed": 2}
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Json = dict[str, Any]
-"""A case, or an answer."""
+Json = dict[str, Any]  # a case, or an answer
 
 
 class Refused(Exception):

@@ -8,9 +8,7 @@ from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, 
 if TYPE_CHECKING:
     from bench.scenarios.one_range import Allocator, Replicas
 
-DRAWS = 256
-"""Seeds that are tried to find all outcomes of the draws."""
-
+DRAWS = 256  # seeds that are tried to find all outcomes of the draws
 ENFORCEMENT = {"ignore": 0, "block_rebalance_to": 1, "block_all": 2}
 ROLES = {"voter": 0, "non_voter": 1}
 

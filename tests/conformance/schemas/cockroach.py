@@ -12,8 +12,7 @@ CASES = "tests.conformance.cockroach_cases"
 MODULES = ("scoring", "replicas", "leases", "store_rebalancer")
 """Modules of cases, each with its categories."""
 
-COMMON = frozenset({"id", "group", "title", "note", "expect"})
-"""Keys that every case may have."""
+COMMON = frozenset({"id", "group", "title", "note", "expect"})  # keys that every case may have
 
 
 def recognises(path: Path, document: Document) -> bool:

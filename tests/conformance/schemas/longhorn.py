@@ -10,9 +10,7 @@ from tests.conformance.protocol import MISSING, Case, Document, Replay, compared
 
 NAME = "longhorn placement"
 
-BYTES = 10**12
-"""Room of a disk where a case says that there is room everywhere."""
-
+BYTES = 10**12  # room of a disk where a case says that there is room everywhere
 STEP_KEYS = {"schedulable", "expect_node_counts", "expect_sorted_counts"}
 
 SOFT = {

@@ -11,9 +11,7 @@ from tests.conformance.protocol import Case, Document, Replay
 
 NAME = "rebalancer"
 
-LEVEL = 0.04
-"""Tolerance asked for: no node above 1.04 times the fair share, in any dimension."""
-
+LEVEL = 0.04  # tolerance asked for: no node above 1.04 times the fair share, in any dimension
 FIELDS = {
     "capacity", "zone", "rack", "load", "leader_extra_load", "placement_before", "dead", "new",
     "resource", "meta",

@@ -3,9 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-SERVING = {0, 1}
-"""Available and throttled: what may be given a lease, and counts in means."""
-
+SERVING = {0, 1}  # available and throttled: what may be given a lease, and counts in means
 STAYS, NO_TARGET, TOO_EARLY, COUNT, WORKLOAD, PREFERENCE, OVERLOAD, ASKED = range(8)
 
 

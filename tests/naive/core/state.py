@@ -6,8 +6,7 @@ import numpy as np
 
 from evenkeel_kernels.core.problem import NON_VOTER, Problem, State
 
-SPENT = ("spent", "moved_of", "came", "went")
-"""What budgets count."""
+SPENT = ("spent", "moved_of", "came", "went")  # what budgets count
 
 
 def leads(problem: Problem, state: State, k: int) -> bool:

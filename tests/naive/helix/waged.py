@@ -16,8 +16,7 @@ from evenkeel.systems.helix.waged import Model, Preference, Scope, Task
 from tests.naive.core.jenkins_hash import JavaMap, java_hash, signed, utf16
 
 f32 = np.float32
-Replica = tuple[int, int]
-"""Partition and state."""
+Replica = tuple[int, int]  # partition and state
 
 
 @dataclass

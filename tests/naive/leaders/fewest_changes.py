@@ -6,8 +6,7 @@ import numpy as np
 
 from evenkeel_kernels.leaders.fewest_changes import FAR, LeadFlow
 
-Hop = tuple[int, int]
-"""The place that a lead goes to, and the changes that this costs, at prices."""
+Hop = tuple[int, int]  # the place that a lead goes to, and the changes that this costs, at prices
 
 
 def led(flow: LeadFlow) -> list[int]:

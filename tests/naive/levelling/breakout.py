@@ -7,8 +7,7 @@ import numpy as np
 from tests.naive.levelling.best_fit import PlainState
 from tests.naive.levelling.descent import penalty
 
-Place = tuple[int, int]
-"""A partition and a slot."""
+Place = tuple[int, int]  # a partition and a slot
 
 
 def fullest(plain: PlainState, scale: np.ndarray) -> int:

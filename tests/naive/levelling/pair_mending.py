@@ -18,8 +18,7 @@ from tests.naive.core.state import (
     spread_of,
 )
 
-WAITS = 1_000
-"""How many broken rules a replica without a node is worth."""
+WAITS = 1_000  # how many broken rules a replica without a node is worth
 
 
 def repair_pairs(

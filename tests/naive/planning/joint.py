@@ -11,8 +11,7 @@ from evenkeel.measure.binding import nodes_that_meet
 from tests.naive.planning.few_states import Partition, held
 from tests.naive.planning.orders import _places
 
-STATES = 30_000
-"""States that are looked at before nothing is known."""
+STATES = 30_000  # states that are looked at before nothing is known
 
 
 class Joint:

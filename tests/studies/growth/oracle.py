@@ -18,8 +18,8 @@ class Small(NamedTuple):
     replicas: int
     spread: int | None
     types: list[tuple[list[int], float, list[str], int]]
+    # at most so many replicas of all partitions together on each node, or in each zone
     together: tuple[str, int] | None = None
-    """At most so many replicas of all partitions together on each node, or in each zone."""
 
     @property
     def cluster(self):

@@ -7,8 +7,7 @@ import evenkeel as ek
 from tests.studies.growth.oracle import drawn, survives
 from tests.support.effort import mostly_long
 
-SCALE = 240
-"""Capacities are multiplied by it, so that loads at many factors are whole numbers."""
+SCALE = 240  # capacities are multiplied by it, so that loads at many factors are whole numbers
 
 
 @pytest.mark.parametrize("seed", mostly_long(range(100), range(8)))

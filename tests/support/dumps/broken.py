@@ -146,8 +146,7 @@ def put(path: str, value: Any, *named: str, still: tuple[str, ...] = ()) -> Way:
     return way
 
 
-MISSING = object()
-"""Put at a place, takes away what is there."""
+MISSING = object()  # put at a place, takes away what is there
 
 
 def elasticsearch() -> Documents:

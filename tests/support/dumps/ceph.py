@@ -287,8 +287,7 @@ def broken(draw: random.Random, ups: Callable[[list[bytes]], dict[str, list[int]
     return Broken(files, named, still)
 
 
-NAN, INF = "@-nan@", "@inf@"
-"""What ``encoded`` prints bare."""
+NAN, INF = "@-nan@", "@inf@"  # what ``encoded`` prints bare
 
 
 def pg_dump(draw: random.Random, ups: dict[str, list[int]]) -> tuple[Dump, set[str]]:

@@ -39,8 +39,7 @@ class Report:
     slow: Files = ()
 
 
-MOST_SECONDS = 10.0
-"""CPU time of one; what takes more hangs."""
+MOST_SECONDS = 10.0  # CPU time of one; what takes more hangs
 
 
 class Hang(BaseException):

@@ -22,8 +22,7 @@ with atheris.instrument_imports(
     from tests.support.fuzzing.fuzz import Report, judge
     from tests.support.fuzzing.samples import Reader, readers
 
-LONGEST = 100_000
-"""Bytes of a file; what grows beyond it is cut."""
+LONGEST = 100_000  # bytes of a file; what grows beyond it is cut
 
 
 def main() -> None:

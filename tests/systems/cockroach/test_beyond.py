@@ -9,9 +9,7 @@ import evenkeel as ek
 from evenkeel.measure.loads import node_loads
 from tests.support.cockroach.clusters import grown, regions, skewed_cpu_and_writes, two_at_once
 
-GOALS = ek.Goals(level=0.10)
-"""As far as CockroachDB's thresholds go, but in every dimension."""
-
+GOALS = ek.Goals(level=0.10)  # as far as CockroachDB's thresholds go, but in every dimension
 CLUSTERS = {
     "two at once": lambda seed: two_at_once(count=60, seed=seed),
     "skewed cpu, skewed writes": skewed_cpu_and_writes,

@@ -10,8 +10,7 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Standing
 from evenkeel.systems.folders.guarding import digest_of, digest_seen, elsewhere, guard
 
-JOINS = [{"p0": [2, ~0]}]
-"""One wave: p0 goes from n0 to n2."""
+JOINS = [{"p0": [2, ~0]}]  # one wave: p0 goes from n0 to n2
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from evenkeel.systems.helix.format import held_by, in_order, key_in, preferences
 
 NODES = 5
 SLOTS = st.lists(st.integers(0, NODES - 1), max_size=4, unique=True)
-STRANGER = "ANY_LIVEINSTANCE"
-"""What a list may name though it is no instance."""
+STRANGER = "ANY_LIVEINSTANCE"  # what a list may name though it is no instance
 
 
 @st.composite
