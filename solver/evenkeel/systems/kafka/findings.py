@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isclose
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
@@ -13,6 +13,7 @@ from evenkeel.systems.notes import Notes
 if TYPE_CHECKING:
     from evenkeel.systems.kafka.log_dirs import Listed
 
+Value = TypeVar("Value")
 Resource = str
 """``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
 
@@ -131,23 +132,20 @@ class Findings:
     # state of each broker that a table lists; None where it states none
     states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
     # whether each broker answered and is not fenced, by the files that list that
-    answers: dict[int, tuple[bool, str]] = field(default_factory=dict)
+    answers: dict[int, tuple[bool | None, str]] = field(default_factory=dict)
     # tables of loads, which are read when all partitions are known
     load_tables: list[Document] = field(default_factory=list)
 
     def add_answer(self, at: str, broker: int, *, up: bool) -> None:
         """Add whether a broker answered; report a contradiction between files."""
-        before = self.answers.setdefault(broker, (up, at))
-        if before[0] != up:
+        if unlike := keep_first(self.answers, at, broker, up):
             words = ("did not answer, or is fenced", "answered")
-            self.faults.add(at, broker, f"{words[up]}; at {before[1]} it {words[before[0]]}")
+            self.faults.add(at, broker, f"{words[up]}; at {unlike[1]} it {words[not up]}")
 
     def add_state(self, at: str, broker: int, state: NodeState | None) -> None:
         """Add the state of a broker; an unlike one is a fault, an unknown one contradicts none."""
-        before, first = self.states.get(broker, (None, at))
-        if before and state and before != state:
-            self.faults.add(at, broker, f"is in another state at {first}")
-        self.states[broker] = (before, first) if before else (state, at)
+        if unlike := keep_first(self.states, at, broker, state):
+            self.faults.add(at, broker, f"is in another state at {unlike[1]}")
 
     def add_capacity(self, at: str, broker: int, amounts: dict[Resource, float]) -> None:
         """Add the capacities of a broker; unlike ones, but for rounding, are a fault."""
@@ -213,6 +211,15 @@ class Findings:
                 removing=before.removing or given.removing,
                 observing=before.observing or given.observing,
             )
+
+
+def keep_first(
+    known: dict[int, tuple[Value | None, str]], at: str, broker: int, value: Value | None
+) -> tuple[Value, str] | None:
+    """Keep the first value of a broker that is not None, and return it if this one is unlike."""
+    before, first = known.get(broker, (None, at))
+    known[broker] = (value, at) if before is None else (before, first)
+    return None if before is None or value is None or before == value else (before, first)
 
 
 def _reassigned(one: Replicas, other: Replicas) -> Replicas | None:

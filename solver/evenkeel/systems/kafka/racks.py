@@ -15,7 +15,7 @@ from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.kafka.findings import Findings, whole
+from evenkeel.systems.kafka.findings import Findings, keep_first, whole
 
 JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
 LINE = re.compile(r"(?![0-9]{1,2}:[0-9]{2}(?::[0-9]{2}|\s+\S))([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
@@ -65,10 +65,9 @@ def add_rack(
     findings: Findings, document: Document, at: str, broker: int, rack: str | None
 ) -> None:
     """Add the rack of a broker; an unlike one is a fault, an unknown one contradicts none."""
-    before, first = findings.racks.get(broker, (None, at))
-    if rack and before and before != rack:
+    if unlike := keep_first(findings.racks, at, broker, rack or None):
+        before, first = unlike
         findings.faults.add(at, quoted(rack), f"{first} has broker {broker} on {before}")
-    findings.racks[broker] = (before, first) if before else (rack or None, at)
     if rack:
         note_rack_file(findings, document)
 
