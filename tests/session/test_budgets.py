@@ -13,7 +13,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
-from evenkeel.methods.levelling.losses import Standing, standing
+from evenkeel.methods.levelling.losses import HealthyCluster, standing
 from evenkeel.session import ResultOfLoss
 from evenkeel.studies.scenario import survival
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
@@ -230,7 +230,7 @@ def test_budgets_leave_nothing_behind():
     again = alone.lose(np.array([7], np.int32), GOALS[1])
     for one, other in zip(found, again, strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
-    assert isinstance(ready, Standing)
+    assert isinstance(ready, HealthyCluster)
 
 
 @pytest.mark.small

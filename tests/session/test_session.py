@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
-from evenkeel.methods.levelling.losses import Standing
+from evenkeel.methods.levelling.losses import HealthyCluster
 from evenkeel.methods.registry import METHODS
 from tests.session.ready_clusters import ready_cluster
 from tests.support.clusters import assert_equal, clusters
@@ -104,8 +104,8 @@ def test_a_loss_takes_no_search_and_all_else_is_the_solve_of_the_snapshot(monkey
     cluster = ready_cluster(3)
     session = ek.Session(cluster).apply(ek.Changes(down=2))
     asked = []
-    real = Standing.lose
-    monkeypatch.setattr(Standing, "lose", lambda *given: asked.append(1) or real(*given))
+    real = HealthyCluster.lose
+    monkeypatch.setattr(HealthyCluster, "lose", lambda *given: asked.append(1) or real(*given))
     quick = session.solve(goals=GOALS)
     assert asked and quick.status == "optimal" and quick.comparison.moves == quick.bounds.missing
     report = session.solve("leaders", goals=None)

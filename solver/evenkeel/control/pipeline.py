@@ -176,7 +176,7 @@ Inputs = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ViewState:
     """What is known at one moment, in the numbers of one view."""
 
     best: Bound
@@ -243,7 +243,7 @@ class Background:
                 if record is not None:
                     self._keep(kind, record, failures)
 
-    def standing(self, view: View) -> Standing:
+    def standing(self, view: View) -> ViewState:
         """Return what is known now."""
         with self._lock:
             return self._standing(view)
@@ -468,9 +468,9 @@ class Background:
         self._metrics.calculated(job.scope, job.seconds, answer.placed, answer.unplaced)
         return True
 
-    def _standing(self, view: View) -> Standing:
+    def _standing(self, view: View) -> ViewState:
         """What is known now; the lock is held."""
-        return Standing(
+        return ViewState(
             self._ledger.bound(Kind.BEST_POSSIBLE, view.cluster),
             self._ledger.bound(Kind.BASELINE, view.cluster),
             self._inputs(view),
@@ -497,7 +497,7 @@ class Background:
         log_event("kept", kind=kind.value, version=record.version)
         return None
 
-    def _measure(self, standing: Standing) -> None:
+    def _measure(self, standing: ViewState) -> None:
         """Measure how far the best possible is from the baseline; no lock is held."""
         divergence = baseline_divergence(standing.best.present, standing.baseline.present)
         self._metrics.set_gauge("baseline_divergence_gauge", divergence)
@@ -795,10 +795,10 @@ class Overwrites:
     source: Literal["baseline", "best_possible"]
     seed: int
     stop: Callable[[], bool]
-    _last: tuple[Standing, Assignment] | None = field(default=None, init=False)
+    _last: tuple[ViewState, Assignment] | None = field(default=None, init=False)
 
     def cover(
-        self, view: View, standing: Standing, failures: list[CalculationFailed]
+        self, view: View, standing: ViewState, failures: list[CalculationFailed]
     ) -> Assignment | None:
         """Add replicas to the best possible where too few of them serve."""
         best = standing.best

@@ -46,7 +46,7 @@ Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class PlacementByPart:
     """What stands where, part by part. n parts, N nodes, D dimensions.
 
     ``loads`` and ``wanted`` are in the units of each dimension, ``replicas`` and ``leaders`` count.
@@ -59,7 +59,7 @@ class Standing:
     size: Table  # replicas wanted of each part, as a share of all, (n,)
 
     @classmethod
-    def of(cls, cluster: Cluster, part: NDArray[np.int32], parts: int) -> "Standing":
+    def of(cls, cluster: Cluster, part: NDArray[np.int32], parts: int) -> "PlacementByPart":
         """Count what stands where, a slot of all partitions at a time."""
         placement, load = cluster.placement, cluster.partitions.load
         nodes, dimensions = cluster.nodes.capacity.shape
@@ -194,7 +194,7 @@ def split_up(
 ) -> Split:
     """Give every part its share of what each node may carry."""
     levels = bounds_of_levels(cluster, goals)
-    found = Standing.of(cluster, part, parts)
+    found = PlacementByPart.of(cluster, part, parts)
     nodes, load = cluster.nodes, cluster.partitions.load
     unit = np.where(load.alike, load.unit, 0.0)
     open_ = Open(nodes.may_hold, nodes.may_receive)

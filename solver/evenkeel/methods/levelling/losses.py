@@ -144,7 +144,7 @@ def _new_report(state: State) -> LossReport:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class HealthyCluster:
     """A cluster in which all is well, with all that the loss of nodes asks for."""
 
     cluster: Cluster
@@ -232,7 +232,7 @@ class Standing:
         )
 
 
-def standing(cluster: Cluster) -> Standing | None:
+def standing(cluster: Cluster) -> HealthyCluster | None:
     """Hold a cluster ready for the loss of nodes; None if something is wrong with it before."""
     if len(cluster.placement.node) == 0:
         return None
@@ -247,7 +247,7 @@ def standing(cluster: Cluster) -> Standing | None:
     problem.partitions.movable[stays] = False
     nodes = np.zeros(len(cluster.nodes) + 1, np.bool_)  # and one for nowhere
     nodes[cluster.placement.node[stays]] = True
-    return Standing(cluster, stock, demanded, Workspaces(problem, state), nodes[:-1])
+    return HealthyCluster(cluster, stock, demanded, Workspaces(problem, state), nodes[:-1])
 
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:

@@ -18,7 +18,7 @@ from evenkeel.planning.replay.certificate import (
     Breach,
     Certificate,
     End,
-    Findings,
+    FoundBreaches,
     Tightest,
 )
 from evenkeel.planning.replay.loads import (
@@ -38,7 +38,7 @@ from evenkeel.planning.replay.loads import (
 )
 from evenkeel.planning.replay.rules import (
     Flow,
-    Standing,
+    PartitionStates,
     TrajectoryCheck,
     binds_groups,
     check_groups,
@@ -127,7 +127,7 @@ def replay(
     if unusable is not None:
         return unusable
     timeline = Timeline.of(steps)
-    found = Findings(cluster, timeline)
+    found = FoundBreaches(cluster, timeline)
     fresh, light, led = (np.zeros(len(steps), bool) for _ in range(3))
     needs = Needs(fresh, light, led)
     other = target if towards is None else towards
@@ -162,7 +162,7 @@ def _unusable(cluster: Cluster, steps: Steps) -> Certificate | None:
 
 
 def _replay_partitions(
-    found: Findings, needs: Needs, target: Placement | None, joint: bool, quorum: bool
+    found: FoundBreaches, needs: Needs, target: Placement | None, joint: bool, quorum: bool
 ) -> tuple[Ints32, Roles, Ints32]:
     """Check what concerns one partition at a time; return nodes, roles and leaders in the end."""
     cluster, timeline = found.cluster, found.timeline
@@ -183,10 +183,10 @@ def _replay_partitions(
         check_changes(found, trajectory, needs)
         partition = trajectory.partition[trajectory.initial]
         leader[partition] = check_leaders(found, trajectory, needs, live, target)
-        states = Standing.of_course(cluster, trajectory)
+        states = PartitionStates.of_course(cluster, trajectory)
         there = None
         if target is not None:
-            there = Standing.of_placement(cluster, target, partition)
+            there = PartitionStates.of_placement(cluster, target, partition)
         shown = _shown(timeline, trajectory, joint)
         judged = shown == np.arange(len(shown))
         check = TrajectoryCheck(found, trajectory, states, there, judged)
@@ -226,7 +226,7 @@ def _shown(timeline: Timeline, trajectory: Trajectory, joint: bool) -> Rows:
     return shown
 
 
-def _check_order(found: Findings, needs: Needs) -> None:
+def _check_order(found: FoundBreaches, needs: Needs) -> None:
     """Find steps that start too early, in too early a wave, or that nothing makes wait."""
     timeline, steps = found.timeline, found.timeline.steps
     bad = np.flatnonzero(missized(found.cluster, steps))
@@ -247,7 +247,7 @@ def _check_order(found: Findings, needs: Needs) -> None:
 
 
 def settle(
-    found: Findings, trajectory: Trajectory, final: Ints32, role: Roles, live: Flags
+    found: FoundBreaches, trajectory: Trajectory, final: Ints32, role: Roles, live: Flags
 ) -> None:
     """Write down where replicas stand in the end, and as what; find what is left over."""
     end = trajectory.final
@@ -281,7 +281,7 @@ def settle(
     )  # fmt: skip
 
 
-def check_lists(found: Findings) -> None:
+def check_lists(found: FoundBreaches) -> None:
     """Find lists that are put in another order and are not as their steps have them.
 
     The first of the list is the replica that its system prefers, else the leader. All nodes of the
@@ -305,7 +305,7 @@ def check_lists(found: Findings) -> None:
 
 
 def compare_ends(
-    found: Findings, target: Placement | None, node: Ints32, role: Roles, leader: Ints32
+    found: FoundBreaches, target: Placement | None, node: Ints32, role: Roles, leader: Ints32
 ) -> End:
     """Compare the last state, nodes and roles (K,) and leading nodes (P,), with the target."""
     if target is None:
@@ -336,7 +336,7 @@ def compare_ends(
     return "prefix"
 
 
-def check_flights(found: Findings, throttle: "Throttle") -> None:
+def check_flights(found: FoundBreaches, throttle: "Throttle") -> None:
     """Find copies that start while as many, or as many bytes per second, are under way."""
     timeline, cluster = found.timeline, found.cluster
     steps = timeline.steps
@@ -377,7 +377,7 @@ def check_flights(found: Findings, throttle: "Throttle") -> None:
             found.breach("window", shut, at[shut], partition=steps.partition[shut])
 
 
-def _check_recovery(found: Findings, copies: Rows) -> None:
+def _check_recovery(found: FoundBreaches, copies: Rows) -> None:
     """Find copies that begin while partitions lack live replicas that they get later."""
     cluster, timeline = found.cluster, found.timeline
     steps, start = timeline.steps, cluster.placement
@@ -421,7 +421,7 @@ def _followers(steps: Steps, some: Flags) -> Flags:
 
 
 def _hold(
-    found: Findings,
+    found: FoundBreaches,
     kind: str,
     of: str,
     copies: Rows,

@@ -212,7 +212,7 @@ PLACES = ("partition", "node", "group", "tier", "domain", "dimension")
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class FoundBreaches:
     """Collects what the checks find about the steps of one plan."""
 
     cluster: Cluster

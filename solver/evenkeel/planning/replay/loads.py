@@ -31,7 +31,7 @@ from evenkeel.model.reading.arrays import (
     Reals,
     Rows,
 )
-from evenkeel.planning.replay.certificate import Breach, Findings
+from evenkeel.planning.replay.certificate import Breach, FoundBreaches
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, pairs, sort_by
 from evenkeel.planning.replay.trajectory import JOINED, VACATED, ReplicaState, Trajectory
 from evenkeel.planning.steps import StepKind, Steps
@@ -73,7 +73,7 @@ def under_way(cluster: Cluster, in_flight: Ints32 | None) -> Begun:
     return Begun(replica, node[replica], np.where(cluster.transient | fresh, weight, 0.0))
 
 
-def check_begun(found: Findings, begun: Begun) -> None:
+def check_begun(found: FoundBreaches, begun: Begun) -> None:
     """Find copies under way that no step goes on with, and changes that come before they settle."""
     if len(begun.replica) == 0:
         return
@@ -146,7 +146,7 @@ class Needs:
         self.rank.append(trajectory.rank[at].astype(np.int32))
 
 
-def check_replica_states(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
+def check_replica_states(found: FoundBreaches, trajectory: Trajectory, needs: Needs) -> None:
     """Find steps whose target or source is not what they need, and where it became what it is."""
     steps = found.timeline.steps
     for column, end, needed, made in (
@@ -175,7 +175,7 @@ def check_replica_states(found: Findings, trajectory: Trajectory, needs: Needs) 
         needs.note(trajectory, event, trajectory.since[col, trajectory.at[event] - 1])
 
 
-def check_roles(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
+def check_roles(found: FoundBreaches, trajectory: Trajectory, needs: Needs) -> None:
     """Find steps that exchange what is no voter, or change the role of what is of another one."""
     if not trajectory.role.any() and not (trajectory.kind >= RAISE).any():
         return
@@ -203,7 +203,7 @@ def check_roles(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
     )  # fmt: skip
 
 
-def check_copies(found: Findings, trajectory: Trajectory, needs: Needs, live: Flags) -> None:
+def check_copies(found: FoundBreaches, trajectory: Trajectory, needs: Needs, live: Flags) -> None:
     """Find copies from nodes that have nothing to read from start to finish."""
     steps = found.timeline.steps
     event = np.flatnonzero(trajectory.event((StepKind.COPY,)))
@@ -235,7 +235,7 @@ def check_copies(found: Findings, trajectory: Trajectory, needs: Needs, live: Fl
     needs.note(trajectory, event[from_replica], read_since[from_replica])
 
 
-def mark_fresh(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
+def mark_fresh(found: FoundBreaches, trajectory: Trajectory, needs: Needs) -> None:
     """Mark the steps that promote, swap or remove a learner of a replica that was nowhere."""
     for column, kinds in (
         (trajectory.joined, (StepKind.PROMOTE, StepKind.SWAP)),
@@ -250,7 +250,7 @@ def mark_fresh(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
         ]
 
 
-def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
+def check_changes(found: FoundBreaches, trajectory: Trajectory, needs: Needs) -> None:
     """Find membership changes that start while another of the partition is unsettled."""
     event = np.flatnonzero(trajectory.event(CHANGES))
     at, kind = trajectory.at[event], trajectory.kind[event]
@@ -292,7 +292,7 @@ def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None
     needs.note(trajectory, event[follows + 1], at[follows])
 
 
-def check_arrivals(found: Findings, target: Placement | None) -> None:
+def check_arrivals(found: FoundBreaches, target: Placement | None) -> None:
     """Find copies to nodes that receive none, or that are forbidden to the partition."""
     steps, cluster = found.timeline.steps, found.cluster
     nodes = cluster.nodes
@@ -307,7 +307,7 @@ def check_arrivals(found: Findings, target: Placement | None) -> None:
         _breach(found, "forbidden", copies[np.isin(pair, forbidden) & ~wanted])
 
 
-def check_pins(found: Findings, target: Placement | None) -> None:
+def check_pins(found: FoundBreaches, target: Placement | None) -> None:
     """Find pinned replicas that leave their nodes, unless the target takes them from there."""
     steps, start = found.timeline.steps, found.cluster.placement
     if not start.flags.any():
@@ -321,7 +321,7 @@ def check_pins(found: Findings, target: Placement | None) -> None:
     _breach(found, "pinned", which, leaving=True)
 
 
-def _breach(found: Findings, kind: str, step: Rows, *, leaving: bool = False) -> None:
+def _breach(found: FoundBreaches, kind: str, step: Rows, *, leaving: bool = False) -> None:
     steps = found.timeline.steps
     node = steps.source if leaving else steps.target
     found.breach(
@@ -333,7 +333,11 @@ LEAVING = (StepKind.DEMOTE, StepKind.REMOVE, StepKind.SWAP, LOWER)
 
 
 def check_leaders(
-    found: Findings, trajectory: Trajectory, needs: Needs, live: Flags, target: Placement | None
+    found: FoundBreaches,
+    trajectory: Trajectory,
+    needs: Needs,
+    live: Flags,
+    target: Placement | None,
 ) -> Ints32:
     """Find leaders that go before they hand over, and hand-overs to what may not lead.
 
@@ -382,7 +386,7 @@ def check_leaders(
 
 
 def _check_leaving(
-    found: Findings,
+    found: FoundBreaches,
     trajectory: Trajectory,
     needs: Needs,
     live: Flags,
@@ -411,7 +415,7 @@ def _check_leaving(
     needs.note(trajectory, gone[here], handed[here])
 
 
-def _leading(found: Findings, trajectory: Trajectory) -> tuple[Ints64, Ints64]:
+def _leading(found: FoundBreaches, trajectory: Trajectory) -> tuple[Ints64, Ints64]:
     """Return the row of the leader in each state, and the event that made it the leader."""
     cluster = found.cluster
     slot = cluster.placement.leader[trajectory.partition[trajectory.initial]].astype(np.int64)
@@ -464,7 +468,7 @@ class Rooms:
             self.where_of.append(where)
             self.trades.append(tight)
 
-    def check(self, found: Findings) -> None:
+    def check(self, found: FoundBreaches) -> None:
         """Find for each place the first step, by its index, that may find no room there."""
         if not self.trades:
             return
@@ -767,7 +771,7 @@ class Entries:
             yield place[some], (self.step[some], self.rank[some], self.sign[some])
 
 
-def check_loads(found: Findings, needs: Needs, target: Placement | None, begun: Begun) -> None:
+def check_loads(found: FoundBreaches, needs: Needs, target: Placement | None, begun: Begun) -> None:
     """Find nodes and domains that carry more than they can, and more than either end asks of them.
 
     The limit of a node is its capacity, or what it carries at the beginning or in the target where
@@ -804,7 +808,7 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None, begun: 
 
 
 def _check_counts(
-    found: Findings,
+    found: FoundBreaches,
     rooms: Rooms,
     serving: Flags,
     start: Ints64,
@@ -828,7 +832,7 @@ def _check_counts(
            lambda step, sign, d: sign.astype(np.float64), begin, limit[:, None])  # fmt: skip
 
 
-def _entries(found: Findings, goes_on: Flags) -> Entries:
+def _entries(found: FoundBreaches, goes_on: Flags) -> Entries:
     """List what steps put on nodes as they start, and take off as they finish."""
     timeline = found.timeline
     steps = timeline.steps
@@ -848,7 +852,7 @@ def _entries(found: Findings, goes_on: Flags) -> Entries:
     ))  # fmt: skip
 
 
-def _weigher(found: Findings, needs: Needs) -> Weigh:
+def _weigher(found: FoundBreaches, needs: Needs) -> Weigh:
     """Return a function to the load that steps add or remove in a dimension."""
     cluster, steps, kinds = found.cluster, found.timeline.steps, found.timeline.kind
     load = cluster.partitions.load
@@ -893,7 +897,7 @@ def _by_domain(loads: Reals, domain: Ints32, domains: int) -> Reals:
 
 
 def _check(
-    found: Findings,
+    found: FoundBreaches,
     rooms: Rooms,
     kind: str,
     column: str,
@@ -919,7 +923,7 @@ def _check(
 
 
 def _check_some(
-    found: Findings,
+    found: FoundBreaches,
     rooms: Rooms,
     what: tuple[str, str, str, dict[str, int]],
     at: Ints,

@@ -29,17 +29,17 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Columns, Flags, Ints, Ints32, Ints64, Rows
 from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS, LimitKind, Term
-from evenkeel.planning.replay.certificate import Findings
+from evenkeel.planning.replay.certificate import FoundBreaches
 from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind
 
 Counts = Ints64
-Held = Literal["serving", "present", "voting"]
+CountedReplicas = Literal["serving", "present", "voting"]
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """ReplicaColumns of partitions in n states."""
+class PartitionStates:
+    """The replicas of partitions in n states, by column."""
 
     cluster: Cluster  # whose nodes they are on
     partition: Ints64  # (n,) partition of each state
@@ -52,7 +52,7 @@ class Standing:
     votes: Flags  # (W, n) whether its replica votes
 
     @classmethod
-    def of_course(cls, cluster: Cluster, trajectory: Trajectory) -> "Standing":
+    def of_course(cls, cluster: Cluster, trajectory: Trajectory) -> "PartitionStates":
         """Return all states of a trajectory."""
         return cls(
             cluster, trajectory.partition, trajectory.node, trajectory.slot, trajectory.serving,
@@ -61,7 +61,9 @@ class Standing:
         )  # fmt: skip
 
     @classmethod
-    def of_placement(cls, cluster: Cluster, placement: Placement, partition: Ints64) -> "Standing":
+    def of_placement(
+        cls, cluster: Cluster, placement: Placement, partition: Ints64
+    ) -> "PartitionStates":
         """Return how some partitions stand in a placement."""
         first = placement.first[partition]
         width = placement.first[partition + 1] - first
@@ -157,7 +159,7 @@ class Standing:
             np.maximum(found, np.where(open_to > 0, most - least, 0), out=found)
         return found
 
-    def inside(self, mask: Flags, of: Held) -> Counts:
+    def inside(self, mask: Flags, of: CountedReplicas) -> Counts:
         """Count the columns of some that are on the nodes of a mask which live."""
         chosen: Flags = getattr(self, of)
         living = self.cluster.nodes.serves
@@ -185,17 +187,17 @@ def _per_domain(counted: Flags, domain: Ints32) -> NDArray[np.int16]:
     return count
 
 
-Measure = Callable[[Standing], Counts]
+Measure = Callable[[PartitionStates], Counts]
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryCheck:
     """The states of a trajectory beside those of the target."""
 
-    found: Findings  # where breaches are noted
+    found: FoundBreaches  # where breaches are noted
     trajectory: Trajectory  # its events
-    states: Standing  # of the trajectory, n columns
-    target: Standing | None  # of the trajectory's partitions in the target, Q columns
+    states: PartitionStates  # of the trajectory, n columns
+    target: PartitionStates | None  # of the trajectory's partitions in the target, Q columns
     judged: Flags  # (n,) states that are seen: those within a joint change are not
 
     def hold(self, kind: str, of: str, measure: Measure, amount: Ints, tier: int = -1) -> None:
@@ -241,7 +243,7 @@ def check_survival(check: TrajectoryCheck) -> None:
     cluster = check.states.cluster
     least = cluster.partitions.min_active.astype(np.int64)
     least = np.where(least > 0, least, UNBOUND)
-    check.hold("min_active", "", Standing.live_serving, least)
+    check.hold("min_active", "", PartitionStates.live_serving, least)
 
 
 def check_quorum(check: TrajectoryCheck) -> None:
@@ -249,7 +251,7 @@ def check_quorum(check: TrajectoryCheck) -> None:
     cluster = check.states.cluster
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
-        check.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
+        check.hold("quorum", name, partial(PartitionStates.quorum_margin, tier=tier), one, tier)
 
 
 def check_survivors(check: TrajectoryCheck) -> None:
@@ -257,7 +259,7 @@ def check_survivors(check: TrajectoryCheck) -> None:
     cluster = check.states.cluster
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
-        check.hold("survivor", name, partial(Standing.survivors, tier=tier), one, tier)
+        check.hold("survivor", name, partial(PartitionStates.survivors, tier=tier), one, tier)
 
 
 def check_limits(check: TrajectoryCheck) -> None:
@@ -273,10 +275,10 @@ def check_limits(check: TrajectoryCheck) -> None:
             bound &= scope.wanted
         eligible = eligible_domains(cluster, scope, tier)
         measures: dict[str, Measure] = {
-            "spread": partial(Standing.crowd, tier=tier),
-            "min_domains": partial(Standing.distinct, tier=tier),
-            "max_domains": partial(Standing.widest, tier=tier),
-            "skew": partial(Standing.skew, tier=tier, eligible=eligible, rule=scope.rule),
+            "spread": partial(PartitionStates.crowd, tier=tier),
+            "min_domains": partial(PartitionStates.distinct, tier=tier),
+            "max_domains": partial(PartitionStates.widest, tier=tier),
+            "skew": partial(PartitionStates.skew, tier=tier, eligible=eligible, rule=scope.rule),
         }
         # in 32 bits "unbound" would wrap to a limit of 0
         amount = np.where(bound, binding.amount.astype(np.int64), UNBOUND)
@@ -297,13 +299,13 @@ def check_terms(check: TrajectoryCheck) -> None:
                 texts = getattr(rule, kind)
                 if texts:
                     out = ~nodes_that_meet(cluster, texts)
-                    of: Held = "voting" if voters else "present"
-                    measure = partial(Standing.inside, mask=out, of=of)
+                    of: CountedReplicas = "voting" if voters else "present"
+                    measure = partial(PartitionStates.inside, mask=out, of=of)
                     check.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
         for term in demands.counted:
             mask = nodes_of(cluster, term)
             of = "voting" if term.voters else "serving"
-            measure = partial(Standing.inside, mask=mask, of=of)
+            measure = partial(PartitionStates.inside, mask=mask, of=of)
             least = np.where(mine & scope.wanted, term.least, UNBOUND)
             check.hold(term.kind, term.text, measure, least)
 
@@ -328,7 +330,7 @@ def binds_groups(cluster: Cluster) -> bool:
 
 
 def check_groups(
-    found: Findings, serving: Flow, present: Flow, voting: Flow, target: Placement | None
+    found: FoundBreaches, serving: Flow, present: Flow, voting: Flow, target: Placement | None
 ) -> None:
     """Find events after which a group breaks a hard rule that both ends keep."""
     cluster = found.cluster
@@ -373,7 +375,7 @@ def joined_flows(parts: list[Flow]) -> Flow:
     return flow.take(np.argsort(flow.rank, kind="stable"))
 
 
-def _exchanged(found: Findings, serving: Flow) -> Flow:
+def _exchanged(found: FoundBreaches, serving: Flow) -> Flow:
     """Let a replica that is promoted elsewhere cease to serve at that instant."""
     by_replica = np.lexsort((serving.rank, serving.replica))
     flow = serving.take(by_replica)
@@ -440,7 +442,7 @@ def _counts(cluster: Cluster, placement: Placement, domain: Ints32, domains: int
 
 
 def _check_binding(
-    found: Findings, binding: Binding, serving: Flow, present: Flow, ends: list[Placement]
+    found: FoundBreaches, binding: Binding, serving: Flow, present: Flow, ends: list[Placement]
 ) -> None:
     """Check one kind of limit on one tier, for all groups."""
     cluster = found.cluster
@@ -488,7 +490,7 @@ def _check_binding(
 
 
 def _check_total(
-    found: Findings,
+    found: FoundBreaches,
     kind: str,
     of: str,
     flow: Flow,
@@ -510,7 +512,7 @@ def _check_total(
 
 
 def _tell(
-    found: Findings,
+    found: FoundBreaches,
     kind: str,
     of: str,
     flow: Flow,
@@ -560,7 +562,7 @@ def _by_group(owner: Ints64) -> Iterator[Rows]:
 
 
 def _check_skew(
-    found: Findings,
+    found: FoundBreaches,
     binding: Binding,
     flow: Flow,
     owner: Ints64,
@@ -592,7 +594,7 @@ def _check_skew(
 
 
 def _check_term(
-    found: Findings, term: Term, mine: Flags, held: Flow, ends: list[Placement]
+    found: FoundBreaches, term: Term, mine: Flags, held: Flow, ends: list[Placement]
 ) -> None:
     """Check that some groups keep replicas, or voters, on the nodes of an expression."""
     cluster = found.cluster
@@ -617,7 +619,7 @@ def _check_term(
     )
 
 
-def _check_depends(found: Findings, serving: Flow, ends: list[Placement]) -> None:
+def _check_depends(found: FoundBreaches, serving: Flow, ends: list[Placement]) -> None:
     """Find domains that are left with a replica of a group, but with none of one that it needs."""
     cluster = found.cluster
     owner = _owner(cluster, serving)

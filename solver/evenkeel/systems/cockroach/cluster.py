@@ -77,7 +77,7 @@ Site = tuple[Tiers, Collection[str]]  # locality and attributes of a store
 
 
 @dataclass
-class Held:
+class RangeCounts:
     """How many replicas of each role every range has, (P,) each, and what ranges are called.
 
     ``sites`` returns where the voters of a range are, and where its non-voters.
@@ -123,7 +123,7 @@ def wanted_of(
     zones: Zones,
     tables: Tables,
     keys: Sequence[str] | None,
-    held: Held,
+    held: RangeCounts,
     known: Known,
     alone: Mapping[str, NDArray[np.bool_]],
 ) -> Wanted:
@@ -247,7 +247,7 @@ def _judge_by_place(
     wanted: Wanted,
     zones: Zones,
     tables: Tables,
-    held: Held,
+    held: RangeCounts,
     unknown: NDArray[np.bool_],
 ) -> None:
     """Find the partition of ranges whose keys are no names of any by where their voters are.
@@ -289,7 +289,7 @@ def _is_met(config: ZoneConfig, voters: Sequence[Site], others: Sequence[Site]) 
     return True
 
 
-def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None:
+def _judge_places(book: _Book, wanted: Wanted, held: RangeCounts, known: Known) -> None:
     """Find constraints of places that no store is in, or of which nothing is known."""
     blind = np.zeros(len(wanted.config), np.bool_)
     unled = np.zeros(len(wanted.config), np.bool_)
@@ -326,7 +326,7 @@ def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
         wanted.why.append(f"no {lacking}: lease preferences of {held.named(unled)} are passed over")
 
 
-def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
+def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: RangeCounts) -> None:
     """Want the present number of replicas of a range where no zone has a number."""
     unknown = np.array(["num_replicas" not in one for one in book.configs], np.bool_)[wanted.config]
     rows = np.column_stack([wanted.config, held.voters, held.others])[unknown]
@@ -352,7 +352,7 @@ def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
         )
 
 
-def _judge_counts(book: _Book, wanted: Wanted, held: Held, known: Known) -> None:
+def _judge_counts(book: _Book, wanted: Wanted, held: RangeCounts, known: Known) -> None:
     """Leave alone what is configured in a way that CockroachDB would refuse."""
     lost = {(key, value) for key, _, value in (one.partition("=") for one in wanted.lost)}
     for q in np.unique(wanted.config[~wanted.alone]).tolist():
@@ -366,7 +366,7 @@ def _judge_counts(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
             )
 
 
-def _judge_together(book: _Book, wanted: Wanted, held: Held, sites: Sequence[Site]) -> None:
+def _judge_together(book: _Book, wanted: Wanted, held: RangeCounts, sites: Sequence[Site]) -> None:
     """Leave alone what is bound by constraints that stores meet one by one, and none together."""
     for q in np.unique(wanted.config[~wanted.alone]).tolist():
         if apart := _met_apart(book.read(q)[0], sites):
@@ -392,7 +392,7 @@ def _met_apart(config: ZoneConfig, sites: Sequence[Site]) -> list[Constraint]:
     return []
 
 
-def _as_they_are(book: _Book, wanted: Wanted, held: Held) -> None:
+def _as_they_are(book: _Book, wanted: Wanted, held: RangeCounts) -> None:
     """Want of ranges that are left alone what they have, and nothing else."""
     for p in np.flatnonzero(wanted.alone).tolist():
         voters = max(int(held.voters[p]), 1)
@@ -596,7 +596,7 @@ def read(documents: Sequence[Document]) -> Cluster:
         found.zones,
         tables,
         None if keys is None else [keys[row] for row in rows.tolist()],
-        Held(voters, others, learners, names, sites),
+        RangeCounts(voters, others, learners, names, sites),
         Known(
             [(_places(one), one.attributes) for one in known],
             places=_tells_places(found, table),

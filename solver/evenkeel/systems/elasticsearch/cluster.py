@@ -16,7 +16,7 @@ from evenkeel.model.placement import Flag, Role
 from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
-from evenkeel.systems.elasticsearch.documents import MOST, Findings, Row, amount, gather
+from evenkeel.systems.elasticsearch.documents import MOST, ElasticFindings, Row, amount, gather
 from evenkeel.systems.elasticsearch.factors import ENABLE
 from evenkeel.systems.elasticsearch.settings import (
     EXPAND,
@@ -60,7 +60,7 @@ class Kind(NamedTuple):
 
 
 def rules_of(
-    found: Findings,
+    found: ElasticFindings,
     shards: Sequence[Shard],
     indices: Sequence[str],
     nodes: Sequence[DataNode],
@@ -192,7 +192,7 @@ def _allowed(
 
 
 def _standing_elsewhere(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
+    found: ElasticFindings, shards: Sequence[Shard], nodes: Sequence[DataNode]
 ) -> set[str]:
     """Return the indices that have a copy on a node that is for any of them, or have none."""
     alone = {node.name for node in nodes if node.only_frozen or node.only_remote}
@@ -204,7 +204,7 @@ def _standing_elsewhere(
     return {index for index, named in homes.items() if not named or named - alone}
 
 
-def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
+def _awareness(found: ElasticFindings, nodes: Sequence[DataNode]) -> list[Aware]:
     """Return the awareness attributes."""
     attributes = []
     _, named = found.cluster.get(f"{AWARE}attributes", ("", ""))
@@ -261,7 +261,10 @@ class Disks(NamedTuple):
 
 
 def disks_of(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+    found: ElasticFindings,
+    shards: Sequence[Shard],
+    nodes: Sequence[DataNode],
+    place: Mapping[str, int],
 ) -> Disks:
     """Return the sizes of shards, and the capacities of nodes below the watermarks.
 
@@ -305,7 +308,10 @@ def disks_of(
 
 
 def _sizes(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+    found: ElasticFindings,
+    shards: Sequence[Shard],
+    nodes: Sequence[DataNode],
+    place: Mapping[str, int],
 ) -> Sequence[NDArray[np.float64]]:
     """Return sizes of shards (P,), and per node present, incoming and counted bytes, and shards."""
     sizes = np.zeros(len(shards))
@@ -329,7 +335,7 @@ def _sizes(
     return sizes, standing, coming, held, count
 
 
-def _size(found: Findings, i: int) -> float:
+def _size(found: ElasticFindings, i: int) -> float:
     """Return the size of a copy; 0 if it is missing."""
     text = found.shards[i].get("store")
     if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 19):
@@ -338,7 +344,7 @@ def _size(found: Findings, i: int) -> float:
 
 
 def _disks(
-    found: Findings,
+    found: ElasticFindings,
     nodes: Sequence[DataNode],
     place: Mapping[str, int],
     standing: NDArray[np.float64],
@@ -396,7 +402,7 @@ def _disks(
     return disks | {n: Disk(total, others + standing[n], others) for n in unknown}
 
 
-def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
+def _disk(found: ElasticFindings, at: str, row: Row, standing: float) -> Disk:
     """Return the disk in a row.
 
     Missing columns follow from the others; ``standing`` is the size of the shards listed there.
@@ -415,7 +421,7 @@ def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
     return Disk(total, used, max(used - own, 0.0))
 
 
-def watermark(found: Findings, kind: str, recent: bool) -> Watermark:
+def watermark(found: ElasticFindings, kind: str, recent: bool) -> Watermark:
     """Return a watermark, a kind of ``USUAL``.
 
     ``recent`` releases limit the headroom of the default watermarks.
@@ -441,7 +447,7 @@ def _share(node: DataNode, disk: Disk) -> str:
 
 
 def _note(
-    found: Findings,
+    found: ElasticFindings,
     nodes: Sequence[DataNode],
     disks: Mapping[int, Disk],
     above: NDArray[np.bool_],
@@ -514,7 +520,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given |= _states(found, nodes)
     given |= rules_of(found, shards, indices, nodes, spread)
     given["attributes"] = attributes_of([dict(one.attributes) for one in nodes], given["domains"])
-    held = Held(given["first"], given["placement"])
+    held = CopyNodes(given["first"], given["placement"])
     given["forbidden"] = closed_pairs(found, shards, nodes, held, disks.above)
     note_settings(found)
     given["native"] = {
@@ -534,7 +540,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
-def _nodes(found: Findings) -> list[DataNode]:
+def _nodes(found: ElasticFindings) -> list[DataNode]:
     """Return the data nodes, by name: those of ``_nodes``, or else all that other files name.
 
     Shards on other nodes show files of different times, or partial ones: such nodes are closed,
@@ -582,14 +588,14 @@ def _nodes(found: Findings) -> list[DataNode]:
     return sorted(named.values(), key=lambda node: node.name)
 
 
-def _without_disk(found: Findings, busy: Collection[str]) -> list[str]:
+def _without_disk(found: ElasticFindings, busy: Collection[str]) -> list[str]:
     """Return the nodes in a table of disks that have neither a disk nor shards."""
     sized = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
     empty = [name for name, size in sized.items() if name and not size and name not in busy]
     return [name for name in empty if name != "UNASSIGNED"] if any(sized.values()) else []
 
 
-def _searching(found: Findings) -> set[str]:
+def _searching(found: ElasticFindings) -> set[str]:
     """Return the nodes that hold search replicas only, as nodes with that role do."""
     held: dict[bool, set[str]] = {True: set(), False: set()}
     for row in found.shards:
@@ -598,7 +604,10 @@ def _searching(found: Findings) -> set[str]:
 
 
 def _placement(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+    found: ElasticFindings,
+    shards: Sequence[Shard],
+    nodes: Sequence[DataNode],
+    place: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return the copies of each shard, relocating ones at their target."""
     node: list[int] = []
@@ -643,7 +652,7 @@ def _placement(
     }
 
 
-def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
+def _roles(found: ElasticFindings, shards: Sequence[Shard]) -> dict[str, Any]:
     """Return the roles of copies: search replicas never lead."""
     role = [
         Role.NON_VOTER if found.shards[i]["prirep"] == "s" else Role.VOTER
@@ -654,7 +663,7 @@ def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
     return {"role": np.array(role, np.uint8), "voters": np.array(may_lead, np.int64)}
 
 
-def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
+def _copy(found: ElasticFindings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
     """Return the node of a copy, -1 for none, and its flags."""
     row = found.shards[i]
     state, name = row.get("state"), row.get("node")
@@ -675,7 +684,7 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
     return place[target], INCOMING if arrives else CAUGHT_UP
 
 
-def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
+def _states(found: ElasticFindings, nodes: Sequence[DataNode]) -> dict[str, Any]:
     """Return the states of nodes: cluster filters and shutdowns drain them."""
     may, closing = filtered(found.cluster, "cluster.routing.allocation.", nodes)
     strange = np.array([node.strange for node in nodes], np.bool_)
@@ -706,7 +715,7 @@ WITHOUT_WATERMARKS = (PARTIAL, "index.routing.allocation.disk.watermark.ignore")
 """Settings of indices that ignore watermarks."""
 
 
-class Held(NamedTuple):
+class CopyNodes(NamedTuple):
     """Nodes of copies, at their target if they relocate."""
 
     first: NDArray[np.int64]  # (P + 1,)
@@ -714,10 +723,10 @@ class Held(NamedTuple):
 
 
 def closed_pairs(
-    found: Findings,
+    found: ElasticFindings,
     shards: Sequence[Shard],
     nodes: Sequence[DataNode],
-    held: Held,
+    held: CopyNodes,
     above: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
     """Return pairs of a shard and a node that is closed to it, (F, 2)."""
@@ -740,7 +749,7 @@ def _product(partitions: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray
     return np.stack([np.repeat(partitions, len(nodes)), np.tile(nodes, len(partitions))], 1)
 
 
-def _bound_by_watermarks(found: Findings, shards: Sequence[Shard]) -> NDArray[np.int64]:
+def _bound_by_watermarks(found: ElasticFindings, shards: Sequence[Shard]) -> NDArray[np.int64]:
     """Return the shards that watermarks bind."""
     ignoring = {
         index
@@ -751,7 +760,7 @@ def _bound_by_watermarks(found: Findings, shards: Sequence[Shard]) -> NDArray[np
 
 
 def _without_places(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
+    found: ElasticFindings, shards: Sequence[Shard], nodes: Sequence[DataNode]
 ) -> NDArray[np.int64]:
     """Close all nodes if awareness requires an attribute that no node has."""
     asked = words(found.cluster.get(f"{AWARE}attributes", ("", ""))[1])
@@ -762,7 +771,7 @@ def _without_places(
 
 
 def _on_hosts(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], held: Held
+    found: ElasticFindings, shards: Sequence[Shard], nodes: Sequence[DataNode], held: CopyNodes
 ) -> NDArray[np.int64]:
     """Close the other nodes of a host with a copy, even to that copy."""
     none = np.zeros((0, 2), np.int64)
@@ -787,7 +796,7 @@ def _on_hosts(
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _older(found: Findings, nodes: Sequence[DataNode], held: Held) -> NDArray[np.int64]:
+def _older(found: ElasticFindings, nodes: Sequence[DataNode], held: CopyNodes) -> NDArray[np.int64]:
     """Close nodes of an older release than that of a shard's primary."""
     versions = sorted({node.version for node in nodes if node.version})
     parts = [np.zeros((0, 2), np.int64)]
@@ -850,7 +859,7 @@ STARTED = (
 )
 
 
-def note_settings(found: Findings) -> None:
+def note_settings(found: ElasticFindings) -> None:
     """Note settings and states that restrict allocation and are no rule."""
     for name, meaning in NOT_ALL.items():
         value = str(found.cluster.get(name, ("", "all"))[1]).lower()
@@ -908,7 +917,7 @@ def note_settings(found: Findings) -> None:
         )
 
 
-def _filtered(found: Findings) -> list[str]:
+def _filtered(found: ElasticFindings) -> list[str]:
     """Return the shards that have no row of a primary, or fewer rows than others of their index."""
     rows = Counter((row.get("index"), row.get("shard")) for row in found.shards)
     led = {(row.get("index"), row.get("shard")) for row in found.shards if row.get("prirep") == "p"}
@@ -922,7 +931,9 @@ def _filtered(found: Findings) -> list[str]:
     ]
 
 
-def _set_to(found: Findings, names: re.Pattern[str], counts: Callable[[object], bool]) -> list[str]:
+def _set_to(
+    found: ElasticFindings, names: re.Pattern[str], counts: Callable[[object], bool]
+) -> list[str]:
     """Return the settings of such names whose values count, each once."""
     return [
         *dict.fromkeys(

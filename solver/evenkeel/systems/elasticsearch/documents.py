@@ -537,7 +537,7 @@ class IndexSettings(msgspec.Struct):
 
 
 @dataclass
-class Findings:
+class ElasticFindings:
     """Everything that was read, with its place in the files."""
 
     faults: FaultList
@@ -734,9 +734,9 @@ def hint(document: Document) -> str:
     return ""
 
 
-def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
+def gather(faults: FaultList, documents: Sequence[Document]) -> ElasticFindings:
     """Read all documents."""
-    found = Findings(faults)
+    found = ElasticFindings(faults)
     for given in [one for document in documents for one in _known(found, document)]:
         kind, document = _kind_of(given), given
         if IN_YAML.match(given.data[:HEAD].lstrip()):
@@ -767,7 +767,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     return found
 
 
-def _known(found: Findings, document: Document) -> list[Document]:
+def _known(found: ElasticFindings, document: Document) -> list[Document]:
     """Return the answers of a document that are read, of each kind one; others are passed over.
 
     Of answers to the same request the last holds. What is put into settings counts where no answer
@@ -796,7 +796,7 @@ def _known(found: Findings, document: Document) -> list[Document]:
     return [one for _, one in held] + put or answers[:1]
 
 
-def _take_table(found: Findings, document: Document, kind: Table) -> None:
+def _take_table(found: ElasticFindings, document: Document, kind: Table) -> None:
     """Read a table of shards, disks or roles, as JSON or text."""
     name, lines = document.name, list[int]()
     head = document.data[:HEAD].lstrip()
@@ -832,7 +832,7 @@ def _take_table(found: Findings, document: Document, kind: Table) -> None:
         found.allocation += zip(places, rows, strict=True)
 
 
-def _note_pages(found: Findings, token: str | None) -> None:
+def _note_pages(found: ElasticFindings, token: str | None) -> None:
     """Note that there is a page after the one that was given."""
     if token and token != "null":
         found.notes.add(
@@ -841,7 +841,7 @@ def _note_pages(found: Findings, token: str | None) -> None:
         )
 
 
-def _take_nodes(found: Findings, document: Document) -> None:
+def _take_nodes(found: ElasticFindings, document: Document) -> None:
     decoded = decode_json(found.faults, document, Nodes)
     names: dict[str, str] = {node.name: at for at, node in found.nodes.values()}
     for key, node in (decoded.nodes if decoded else {}).items():
@@ -858,7 +858,7 @@ def _take_nodes(found: Findings, document: Document) -> None:
                 found.started.setdefault(name, (f"{at}.settings.{quoted(name)}", value))
 
 
-def _take_stats(found: Findings, document: Document) -> None:
+def _take_stats(found: ElasticFindings, document: Document) -> None:
     """Read the disks of nodes as rows of ``_cat/allocation``; ``_nodes`` has more of nodes."""
     decoded = decode_json(found.faults, document, NodeStats)
     for key, node in (decoded.nodes if decoded else {}).items():
@@ -874,7 +874,7 @@ def _take_stats(found: Findings, document: Document) -> None:
     found.kinds.add("allocation")
 
 
-def _take_state(found: Findings, document: Document) -> None:
+def _take_state(found: ElasticFindings, document: Document) -> None:
     """Read shards as rows of ``_cat/shards``, and the settings of indices."""
     if re.match(REROUTED, document.data[:HEAD].lstrip()):
         answer = decode_json(found.faults, document, Rerouted)
@@ -918,7 +918,7 @@ def _take_state(found: Findings, document: Document) -> None:
             )
 
 
-def _take_cluster(found: Findings, document: Document) -> None:
+def _take_cluster(found: ElasticFindings, document: Document) -> None:
     decoded = decode_json(found.faults, document, dict[str, Any]) or {}
     for kind in ("defaults", "persistent", "transient"):
         if not isinstance(own := decoded.get(kind, {}), dict):
@@ -930,7 +930,7 @@ def _take_cluster(found: Findings, document: Document) -> None:
                 found.chosen.add(name)
 
 
-def _take_indices(found: Findings, document: Document) -> None:
+def _take_indices(found: ElasticFindings, document: Document) -> None:
     decoded = decode_json(found.faults, document, dict[str, IndexSettings]) or {}
     for index, one in decoded.items():
         at = f"{document.name}: {quoted(index)}.settings"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems.documents import quoted
-from evenkeel.systems.elasticsearch.documents import Findings, Row
+from evenkeel.systems.elasticsearch.documents import ElasticFindings, Row
 from evenkeel.systems.payload import payload_of
 
 RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
@@ -53,7 +53,7 @@ def ends(row: Row) -> list[tuple[str, str, str]]:
     return [(moving[1], key, address), (moving[4], moving[3], moving[2])]
 
 
-def shards_of(found: Findings) -> list[Shard]:
+def shards_of(found: ElasticFindings) -> list[Shard]:
     """Return all shards by index and number, the primary of each first."""
     shards: dict[tuple[str, int], Shard] = {}
     for i, row in enumerate(found.shards):

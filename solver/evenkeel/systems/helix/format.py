@@ -63,7 +63,7 @@ class Preferences(NamedTuple):
     node: NDArray[np.int32]  # who stands in them, by index; -1 for what is no node, (L,)
 
 
-class Held(NamedTuple):
+class Holders(NamedTuple):
     """Who holds some partitions, and who leads them."""
 
     partition: NDArray[np.integer]
@@ -112,10 +112,10 @@ def _read(cluster: Cluster, ideal_states: Mapping[str, Any]) -> Preferences:
     return Preferences(first, node)
 
 
-def held_by(placement: Placement, partition: NDArray[np.integer]) -> Held:
+def held_by(placement: Placement, partition: NDArray[np.integer]) -> Holders:
     """Return who holds and leads partitions in a placement."""
     rows = rows_alone(placement, partition)
-    return Held(partition, rows.first, rows.node, rows.leader_node)
+    return Holders(partition, rows.first, rows.node, rows.leader_node)
 
 
 def unlike(lists: Preferences, placement: Placement) -> NDArray[np.bool_]:
@@ -135,7 +135,7 @@ def unlike(lists: Preferences, placement: Placement) -> NDArray[np.bool_]:
     return found
 
 
-def in_order(cluster: Cluster, lists: Preferences, held: Held) -> list[list[str]]:
+def in_order(cluster: Cluster, lists: Preferences, held: Holders) -> list[list[str]]:
     """Return the instances that hold partitions in the order in which they are to be listed."""
     there = held.node >= 0
     row = np.repeat(np.arange(len(held.partition)), np.diff(held.first))[there]
@@ -374,7 +374,7 @@ class Writer:
         return found
 
 
-def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Held) -> Held:
+def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Holders) -> Holders:
     """Return the holders of partitions, without a leader where no state is a leader's."""
     groups = cluster.partitions.group_names
     leads = np.array([name in writers and writers[name].model.leads for name in groups], np.bool_)
@@ -472,7 +472,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     lists = preferences_of(cluster, payload["ideal_states"])
     names = cluster.partitions.names
 
-    def hold(held: Held) -> None:
+    def hold(held: Holders) -> None:
         held = led_by_state(cluster, writers, held)
         rows = zip(
             held.partition.tolist(), in_order(cluster, lists, held), held.leader.tolist(),
@@ -515,7 +515,7 @@ def is_pinots(record: Raw) -> bool:
     return bool(record["simpleFields"].get("STATE_MODEL_DEF_REF") == pinot.SEGMENTS)
 
 
-def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) -> Held:
+def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) -> Holders:
     """Return who holds, to begin with, the partitions that are not as their records have them."""
     groups = cluster.partitions.group_names
     touched = np.array([name in writers for name in groups], np.bool_)
@@ -525,11 +525,11 @@ def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) 
     return held_by(cluster.placement, np.flatnonzero(some))
 
 
-def _held_after(wave: Wave) -> Held:
+def _held_after(wave: Wave) -> Holders:
     """Return who holds partitions after a wave."""
     first = np.zeros(len(wave) + 1, np.int64)
     np.cumsum([len(one.after) for one in wave], out=first[1:])
-    return Held(
+    return Holders(
         np.array([one.partition for one in wave], np.int64),
         first,
         np.fromiter(chain.from_iterable(one.after for one in wave), np.int64),

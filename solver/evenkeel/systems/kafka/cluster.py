@@ -25,7 +25,7 @@ from evenkeel.systems.kafka.documents import (
     regular_rows,
 )
 from evenkeel.systems.kafka.findings import Findings, any_failed
-from evenkeel.systems.kafka.log_dirs import Held, held
+from evenkeel.systems.kafka.log_dirs import HeldReplicas, held
 from evenkeel.systems.kafka.missing import (
     NAMED,
     Missing,
@@ -197,7 +197,7 @@ def _check_references(
     found: Findings,
     rows: Rows,
     names: Sequence[str],
-    replicas: Held,
+    replicas: HeldReplicas,
 ) -> None:
     """Report partitions without a size that the log directories of their brokers should list."""
     complete = found.reporting.keys() - found.unreadable.keys()
@@ -264,7 +264,7 @@ def _failed(
     found: Findings,
     rows: Rows,
     names: Names,
-    replicas: Held,
+    replicas: HeldReplicas,
     brokers: NDArray[np.int32],
     states: Mapping[str, NDArray[np.bool_]],
     missing: Missing,
@@ -349,7 +349,7 @@ def _amounts(
     found: Findings,
     rows: Rows,
     names: Sequence[str],
-    replicas: Held,
+    replicas: HeldReplicas,
     brokers: NDArray[np.int32],
     missing: Missing,
 ) -> dict[str, Any]:
@@ -431,7 +431,7 @@ def room_for_all(
 
 
 def _folders(
-    rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
+    rows: Rows, names: Sequence[str], replicas: HeldReplicas, brokers: NDArray[np.int32]
 ) -> dict[str, dict[str, str]]:
     """Return the known log directories of replicas, by partition and broker."""
     if not (len(replicas.size) or rows.log_dirs):

@@ -12,7 +12,7 @@ from evenkeel.model.disks import Disks, DiskState
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.kafka.findings import Findings, FoundDir
-from evenkeel.systems.kafka.log_dirs import Held
+from evenkeel.systems.kafka.log_dirs import HeldReplicas
 from evenkeel.systems.kafka.missing import NAMED, Missing
 from evenkeel.systems.kafka.rows import Rows, keys_of
 
@@ -35,7 +35,7 @@ def folder_of(name: str) -> str:
 def disks_of(
     found: Findings,
     rows: Rows,
-    replicas: Held,
+    replicas: HeldReplicas,
     brokers: NDArray[np.int32],
     missing: Missing,
 ) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _counted(
     return kept
 
 
-class Held(NamedTuple):
+class HeldReplicas(NamedTuple):
     """The replicas in log directories, sorted by partition and then as listed."""
 
     partition: NDArray[np.int64]
@@ -161,11 +161,13 @@ class Held(NamedTuple):
     folder: NDArray[np.object_]
 
 
-def held(found: Findings, names: Sequence[str]) -> Held:
+def held(found: Findings, names: Sequence[str]) -> HeldReplicas:
     """Return the replicas of known partitions, and count the bytes of others."""
     # without listings, no index of a million names is needed
     place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
-    columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]
+    columns = [
+        HeldReplicas(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))
+    ]
     for one in found.listed_replicas:
         p = np.fromiter(map(place.get, one.partition, repeat(-1)), np.int64, len(one.partition))
         for i in np.flatnonzero(p < 0).tolist() if len(names) else ():
@@ -175,8 +177,8 @@ def held(found: Findings, names: Sequence[str]) -> Held:
             before = found.elsewhere_by_dir.get(where, 0.0)
             found.elsewhere_by_dir[where] = before + float(one.size[i])
             found.topics_elsewhere.add(one.partition[i].rpartition("-")[0])
-        columns.append(Held(p, one.broker, one.size, one.folder))
-    whole = Held(*map(np.concatenate, zip(*columns, strict=True)))
+        columns.append(HeldReplicas(p, one.broker, one.size, one.folder))
+    whole = HeldReplicas(*map(np.concatenate, zip(*columns, strict=True)))
     if len(names) and len(whole.partition) and whole.partition.max() < 0:
         strange = next(one for one in found.listed_replicas if one.partition)
         message = "is in no reassignment or description, and neither is any other that is listed"
@@ -191,4 +193,4 @@ def held(found: Findings, names: Sequence[str]) -> Held:
         pairs = zip(whole.partition[order].tolist(), whole.broker[order].tolist(), strict=True)
         for i, (p, broker) in enumerate(pairs):
             folder[i] = found.moving.get((names[p], broker), folder[i])
-    return Held(whole.partition[order], whole.broker[order], whole.size[order], folder)
+    return HeldReplicas(whole.partition[order], whole.broker[order], whole.size[order], folder)

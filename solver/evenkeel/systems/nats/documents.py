@@ -207,7 +207,7 @@ Key = tuple[str, str]  # the identifier of an account, and a stream
 
 
 @dataclass
-class Findings:
+class NatsFindings:
     """Everything that was read."""
 
     faults: FaultList
@@ -229,7 +229,8 @@ class Findings:
     def strangers(self, names: Sequence[str]) -> list[str]:
         """Return the servers that JetStream does not list, where it lists any, or has no name of.
 
-        >>> Findings(FaultList(), "A").strangers(["a", "Server name unknown at this time (...)"])
+        >>> found = NatsFindings(FaultList(), "A")
+        >>> found.strangers(["a", "Server name unknown at this time (...)"])
         ['Server name unknown at this time (...)']
         """
         listed = any(one.member for one in self.servers.values())

@@ -40,9 +40,9 @@ from evenkeel.systems.nats.documents import (
     ASKS,
     WORDS,
     Config,
-    Findings,
     Group,
     Key,
+    NatsFindings,
     Seen,
     Server,
     Stream,
@@ -415,7 +415,7 @@ def read(
     most one replica of a stream; ``spread`` replaces that rule.
     """
     faults = FaultList()
-    found = Findings(faults, account)
+    found = NatsFindings(faults, account)
     found.take(documents)
     streams = [_held(found, key, found.streams[key]) for key in sorted(found.streams)]
     names = _names(found, [one.key for one in streams])
@@ -467,7 +467,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     return {path: encode_rows(there), undo: encode_rows(back)}
 
 
-def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:
+def _held(found: NatsFindings, key: Key, views: Sequence[Seen]) -> Held:
     """Return a stream as its leader sees it, or else as that view which has most of its peers."""
     seen = max(views, key=lambda one: (one.by_leader, len(one.peers)))
     group, here = seen.stream.cluster, seen.peers
@@ -510,7 +510,7 @@ def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:
     return Held(key, seen.stream, peers, len(peers) if kept else wanted, flags)
 
 
-def _names(found: Findings, keys: Sequence[Key]) -> list[str]:
+def _names(found: NatsFindings, keys: Sequence[Key]) -> list[str]:
     """Return streams by their names, with the account in front where there are several."""
     if len({account for account, _ in keys}) <= 1:
         return [name for _, name in keys]
@@ -520,7 +520,7 @@ def _names(found: Findings, keys: Sequence[Key]) -> list[str]:
     ]
 
 
-def _servers(found: Findings, streams: Sequence[Held]) -> dict[str, Server]:
+def _servers(found: NatsFindings, streams: Sequence[Held]) -> dict[str, Server]:
     """Return the servers of JetStream by name: those that are listed, and those with streams."""
     held = {name for one in streams for name in one.peers}
     for name in sorted(held - found.servers.keys()):
@@ -532,7 +532,7 @@ def _servers(found: Findings, streams: Sequence[Held]) -> dict[str, Server]:
     }
 
 
-def _states(found: Findings, servers: Mapping[str, Server], unique: str) -> dict[str, Any]:
+def _states(found: NatsFindings, servers: Mapping[str, Server], unique: str) -> dict[str, Any]:
     """Return the states of servers: one that did not answer is down if the others say so."""
     strangers = found.strangers([*servers])
     gone = np.array([name in strangers for name in servers], np.bool_)

@@ -120,7 +120,7 @@ class Replica:
 
 
 @dataclass
-class Findings:
+class QdrantFindings:
     """Everything that was read."""
 
     faults: FaultList

@@ -34,8 +34,8 @@ from evenkeel.systems.qdrant.documents import (
     ASKS,
     WORDS,
     Answer,
-    Findings,
     Key,
+    QdrantFindings,
     hint,
     recognises,
 )
@@ -71,7 +71,7 @@ NOTES = (
 Request = dict[str, dict[str, int]]  # one operation on a shard
 
 
-class Held(NamedTuple):
+class ShardRow(NamedTuple):
     """A shard, its peers in order, and the flags of their replicas."""
 
     key: Key
@@ -88,7 +88,7 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
     name cannot hold. ``collection`` is the name where there is no file.
     """
     faults = FaultList()
-    found = Findings(faults, collection)
+    found = QdrantFindings(faults, collection)
     found.take(documents)
     found.unround()
     peers = sorted(
@@ -140,7 +140,7 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
-def _lives(found: Findings, peer: int) -> bool:
+def _lives(found: QdrantFindings, peer: int) -> bool:
     """Return whether a peer is up: no answer says so of another one than itself.
 
     One that does not answer is down if messages do not reach it, or all its replicas are dead.
@@ -168,7 +168,7 @@ def _host(uri: str) -> str:
         return ""
 
 
-def _held(found: Findings, key: Key, alive: Mapping[int, bool], gone: set[int]) -> Held:
+def _held(found: QdrantFindings, key: Key, alive: Mapping[int, bool], gone: set[int]) -> ShardRow:
     """Return a shard with what may be done with it: one that Qdrant itself changes stays."""
     own = {peer: one for peer, one in sorted(found.shards[key].items()) if peer >= 0}
     name = f"{key[0]}/{key[1]}"
@@ -199,10 +199,10 @@ def _held(found: Findings, key: Key, alive: Mapping[int, bool], gone: set[int]) 
     if factor > len(own):
         found.notes.add("shards with fewer replicas than the replication_factor of their "
                         "collection, which get more ({})", name)  # fmt: skip
-    return Held(key, [*own], flags, max(factor, len(own)))
+    return ShardRow(key, [*own], flags, max(factor, len(own)))
 
 
-def _loads(found: Findings, keys: Sequence[Key]) -> Any:
+def _loads(found: QdrantFindings, keys: Sequence[Key]) -> Any:
     """Return the points of each shard, as the replica with most of them has, and 1, (P, 2).
 
     A shard without a count is taken to be as large as the others of its collection on average.

@@ -13,7 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.json_text import Int32, Int64, note_misfits
 
 
-class Held(msgspec.Struct, gc=False):
+class ShardReplica(msgspec.Struct, gc=False):
     """A replica of a shard, whose points are known where its peer has answered."""
 
     peer_id: int
@@ -35,7 +35,7 @@ class Shard(msgspec.Struct):
 
     id: Int32
     key: str | int | None = None
-    replicas: list[Held] = []
+    replicas: list[ShardReplica] = []
     local: Local | None = None
     replicate_states: dict[str, str] = {}
 

@@ -139,7 +139,7 @@ class Node(msgspec.Struct):
 
 
 @dataclass
-class Findings:
+class QueueFindings:
     """Everything that was read, with its place in the files."""
 
     faults: FaultList
@@ -198,9 +198,9 @@ def hint(document: Document) -> str:
     return "is what the tools of RabbitMQ print for people: add --formatter json"
 
 
-def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
+def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> QueueFindings:
     """Read all documents."""
-    found = Findings(faults, vhost)
+    found = QueueFindings(faults, vhost)
     read = (answer for one in documents for answer in in_json(one))
     given = ((one.origin, *_subject(one, i), one) for i, one in enumerate(read))
     for document in last_states(found.notes, given):
@@ -243,7 +243,7 @@ def _subject(document: Document, number: int) -> tuple[str, str]:
     return (f"queues of {host}", "") if host else ("queues", str(number))
 
 
-def _take_queues(found: Findings, document: Document, vhost: str) -> None:
+def _take_queues(found: QueueFindings, document: Document, vhost: str) -> None:
     """Read queues; ``vhost`` is the virtual host that their banner names, if it is another one."""
     paged = PAGE.search(document.data[:HEAD])
     if document.data.lstrip().startswith(b"{"):
@@ -309,7 +309,7 @@ def _listed(document: Document) -> Document:
     return Document(document.name, b"[%s]" % document.data, document.path)
 
 
-def _take_status(found: Findings, document: Document) -> None:
+def _take_status(found: QueueFindings, document: Document) -> None:
     status = decode_json(found.faults, document, Status)
     if status is None:
         return
@@ -342,7 +342,7 @@ def _take_status(found: Findings, document: Document) -> None:
         found.alarmed |= {node} if isinstance(node, str) else set()
 
 
-def _take_nodes(found: Findings, document: Document) -> None:
+def _take_nodes(found: QueueFindings, document: Document) -> None:
     names: dict[str, str] = {}
     for i, one in enumerate(decode_json(found.faults, document, list[Node]) or ()):
         at = f"{document.name}: [{i}].name"

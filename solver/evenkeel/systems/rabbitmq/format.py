@@ -33,8 +33,8 @@ from evenkeel.systems.rabbitmq.documents import (
     ASKS,
     MOST_NAMED,
     WORDS,
-    Findings,
     Queue,
+    QueueFindings,
     gather,
     hint,
     recognises,
@@ -487,13 +487,13 @@ def members_of(queue: Queue) -> list[str]:
     return queue.members if isinstance(queue.members, list) else []
 
 
-def _nodes(found: Findings) -> list[str]:
+def _nodes(found: QueueFindings) -> list[str]:
     """Return the nodes there are: those that are listed, and those that queues name."""
     members = {name for _, queue in found.queues.values() for name in members_of(queue)}
     return sorted(members | {*(found.nodes or [*found.zones, *found.hosts])})
 
 
-def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
+def _gone(found: QueueFindings, queues: Sequence[Queue]) -> set[str]:
     """Return members on nodes that left the cluster, and note them and their zones."""
     if not found.nodes:
         return set()
@@ -509,7 +509,7 @@ def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
     return {*departed}
 
 
-def _beside(found: Findings) -> Iterator[str]:
+def _beside(found: QueueFindings) -> Iterator[str]:
     """Yield notes on queues that are not placed, and nodes that take no members."""
     if found.others:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
@@ -531,7 +531,7 @@ def _beside(found: Findings) -> Iterator[str]:
         yield f"a network partition ({named}): queues with members there are left alone"
 
 
-def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
+def _states(found: QueueFindings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
     """Return the states of nodes; without a status, nodes that are online for a queue are up."""
     up = {*found.running}
     if not found.nodes:
@@ -553,7 +553,7 @@ def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> d
 
 
 def _placement(
-    found: Findings,
+    found: QueueFindings,
     keys: Sequence[tuple[str, str]],
     place: Mapping[str, int],
     alive: Mapping[str, bool],
@@ -670,7 +670,7 @@ def _placement(
 
 
 def _amounts(
-    found: Findings,
+    found: QueueFindings,
     keys: Sequence[tuple[str, str]],
     queues: Sequence[Queue],
     nodes: Sequence[str],
@@ -698,7 +698,7 @@ def _amounts(
 
 
 def _zones(
-    found: Findings,
+    found: QueueFindings,
     queues: Sequence[Queue],
     nodes: Sequence[str],
     alive: NDArray[np.bool_],

@@ -58,7 +58,7 @@ HALVINGS = 60
 """Enough to find a level to the last bit of a double."""
 
 
-class Standing(NamedTuple):
+class DeviceBalance(NamedTuple):
     """Balance of devices."""
 
     replicas: NDArray[np.int64]  # (devices,) replicas of the pool on each device
@@ -76,8 +76,8 @@ class Upmapped:
     rows: Rows  # (pg_num, size) devices by slot with these pairs in force
     moves: int  # replicas that change their device against the pairs in force before
     # before, after: balance of the devices before and after
-    before: Standing
-    after: Standing
+    before: DeviceBalance
+    after: DeviceBalance
     # the least fill that the failure domains allow, in whole replicas; 1 where they allow the
     # shares to be had
     level: float
@@ -169,14 +169,14 @@ def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Cl
     return int(course.at[kernels.MOVES])
 
 
-def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:
+def standing(rows: Rows, shares: NDArray[np.float64]) -> DeviceBalance:
     """Measure the balance of devices."""
     count = np.bincount(rows[rows != NO_OSD], minlength=shares.size).astype(np.int64)
     counted = (shares > 0) | (count > 0)
     off = count[counted] - shares[counted]
     with np.errstate(divide="ignore"):
         fill = count[counted] / shares[counted]
-    return Standing(
+    return DeviceBalance(
         count,
         shares,
         float(np.abs(off).max(initial=0.0)),
