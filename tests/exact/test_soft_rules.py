@@ -8,6 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.audit import audit, soft_cost
+from evenkeel.model.rules import LIMITS
 from tests.support.effort import mostly_long
 
 TIERS = ("zone", "row")
@@ -18,7 +19,7 @@ def drawn(rng: random.Random, *, placed: bool = False) -> ek.Cluster:
     nodes = rng.randint(3, 5)
     partitions, replicas = rng.randint(1, 3), rng.randint(1, 3)
     limits = {}
-    for kind in ("spread", "min_domains", "max_domains", "skew"):
+    for kind in LIMITS:
         weights = {tier: rng.choice([0.25, 1.0, 1.5, 2.0, 7.0, 10.0]) for tier in TIERS}
         limits[kind] = {
             tier: (rng.randint(1, 2), "soft", weight)

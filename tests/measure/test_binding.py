@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from evenkeel.measure import binding
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.rules import COUNTS, Limit, Rule
+from evenkeel.model.rules import COUNTS, LIMITS, Limit, Rule
 from tests.naive.measure.audit import meets
 from tests.support.clusters import clusters
 
@@ -28,7 +28,7 @@ def limits_of(rule, *, per_node):
     """Limits of a rule, as it writes them."""
     found = set()
     written = {"node": 1, **rule.spread} if per_node else rule.spread
-    for kind in ("spread", "min_domains", "max_domains", "skew"):
+    for kind in LIMITS:
         for tier, amount in (written if kind == "spread" else getattr(rule, kind)).items():
             number, *rest = amount if isinstance(amount, tuple) else (amount,)
             if number is not None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenkeel.model.rules import Limit, Rule, readable, word
+from evenkeel.model.rules import COUNTS, LIMITS, Limit, Rule, readable, word
 from evenkeel.planning.replay import rules as replay
 from evenkeel.planning.resources import Tie
 from evenkeel.simulate.engine.world import DomainLimit
@@ -115,7 +115,7 @@ class TestRules:
         "amount", [-1, 1.5, "1", True, (1, "maybe"), (1,), (None, "soft", 3), (None, "soft")]
     )
     def test_amounts(self, amount):
-        for name in ("spread", "min_domains", "max_domains", "skew"):
+        for name in LIMITS:
             assert f"rules[0].{name}['zone']" in faults_of(rules=[Rule(**{name: {"zone": amount}})])
 
     @pytest.mark.parametrize("count", [-1, 1.5, True])
@@ -132,7 +132,7 @@ class TestRules:
 
     @pytest.mark.parametrize(
         "name",
-        ["place", "voters_place", "spread", "min_domains", "max_domains", "skew"],
+        [*COUNTS, *LIMITS],
     )
     @pytest.mark.parametrize("value", ["zone", None, 5, ["zone=a"], [("zone=a", 1)]])
     def test_what_is_no_mapping(self, name, value):

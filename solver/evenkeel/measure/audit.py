@@ -33,7 +33,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows, read_only
-from evenkeel.model.rules import REQUIREMENTS, Rule
+from evenkeel.model.rules import LIMITS, REQUIREMENTS, Rule
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 
@@ -73,11 +73,10 @@ KINDS: dict[str, Kind] = {
     "transient": Kind(True, False, "nodes over capacity in a dimension while replicas move"),
     "tier_capacity": Kind(True, False, "domains over their shared capacity in a dimension"),
     "max_replicas": Kind(True, True, "replicas beyond the most a node takes"),
-    "soft_same_node": Kind(False, True, "as same_node, for a soft limit"),
-    "soft_spread": Kind(False, True, "as spread, for a soft limit"),
-    "soft_min_domains": Kind(False, True, "as min_domains, for a soft limit"),
-    "soft_max_domains": Kind(False, True, "as max_domains, for a soft limit"),
-    "soft_skew": Kind(False, True, "as skew, for a soft limit"),
+    **{
+        f"soft_{kind}": Kind(False, True, f"as {kind}, for a soft limit")
+        for kind in ("same_node", *LIMITS)
+    },
     "lead": Kind(False, False, "leaders on a node less preferred than another replica's"),
 }
 """Every kind, hard ones first; an audit counts all of them."""

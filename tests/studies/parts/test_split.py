@@ -5,6 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.audit import audit
+from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS
 from evenkeel.studies.parts import Open, cut, shared_out, split, split_up
 from tests.support.instances import as_cluster, generate
 from tests.support.random_problems import random_cluster
@@ -77,7 +78,7 @@ def test_parts_break_together_what_the_whole_breaks(seed):
     """Rules of partitions and groups are judged in a part as they are in the whole."""
     cluster = random_cluster(seed)
     part = split(cluster, 3, seed)
-    kinds = ("spread", "min_domains", "max_domains", "skew", "place", "require", "forbidden")
+    kinds = (*LIMITS, *COUNTS, *REQUIREMENTS, "forbidden")
     whole = audit(cluster, cluster.placement).counts
     pieces = [cut(cluster, part == i) for i in range(3)]
     found = [audit(piece, piece.placement).counts for piece in pieces]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from evenkeel.measure.audit import KINDS
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Ints, Ints64, Reals
-from evenkeel.model.rules import COUNTS, REQUIREMENTS
+from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.planning.replay.timeline import Timeline
 
@@ -40,12 +40,7 @@ BREACHES = {
     "not_accepted": "copies to nodes that are dead, or that receive nothing and are not the target",
     "forbidden": "copies to nodes where the partition is disabled",
     "pinned": "pinned replicas that leave their nodes",
-    "same_node": "replicas of a partition beyond those allowed on one node",
-    "spread": "replicas of a partition or group beyond those allowed in one domain",
-    "min_domains": "domains short of those wanted",
-    "max_domains": "domains beyond those allowed",
-    "skew": "difference between the fullest and the emptiest domain beyond the one allowed",
-    **{kind: KINDS[kind].meaning for kind in (*REQUIREMENTS, *COUNTS)},
+    **{kind: KINDS[kind].meaning for kind in ("same_node", *LIMITS, *REQUIREMENTS, *COUNTS)},
     "depends": "domains with a replica of a group, but none of a group that it needs there",
     "node_in": "copies into a node at a time",
     "node_out": "copies out of a node at a time",
