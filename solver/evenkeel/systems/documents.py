@@ -219,6 +219,9 @@ BROKEN = (
 
 COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
 
+FORWARDED = re.compile(rb"^(?:Handling connection for \d+|Forwarding from \S+ -> \d+)\r?$", re.M)
+"""What ``kubectl port-forward`` prints among answers."""
+
 AROUND = re.compile(
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
     rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
@@ -297,6 +300,8 @@ def _as_utf8(data: bytes) -> bytes:
         return data
     if b"\x1b[" in head:
         data = COLOURS.sub(b"", data)
+    if b"Handling connection for " in head or b"Forwarding from " in head:
+        data = FORWARDED.sub(b"", data)
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
     if (b"```" in head or b"~~~" in head) and len(data) <= MOST_WRAPPED:

@@ -367,7 +367,8 @@ PASTED = re.compile(
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
 BEGINS = re.compile(
-    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:(?i:GET) +(?:https?://[^\s/]+)?/?_|"
+    rb"^[ \t]*(?:[^\s]*@[^\s]*[$#] [^\n]*\b_(?:cat|cluster|nodes)/|"
+    rb"(?:[^\s]*[$#>] ?)?(?:(?i:GET) +(?:https?://[^\s/]+)?/?_|"
     rb"(?i:PUT|POST|DELETE) +(?:https?://[^\s/]+)?/?\w|curl +[^|\n]*_)|"
     rb"(?:https?://[^\s/]+)?/?_(?:cat|cluster|nodes|all)/"
     rb"|index +shard +prirep |(?:shards|name) +(?:[\w.]+ +)*disk\.)[^\n]*",
