@@ -253,27 +253,27 @@ class TestOrders:
         ("name", "words", "firsts", "elected_too"),
         [
             (
-                "list-begins-with-a-demoted-broker",
+                "kafka/list-begins-with-a-demoted-broker",
                 ("--no-lead", "10001", "--level", "none", "--leaders", "none"),
                 {"loadgen-1-3": 10003, "loadgen-1-9": 10002, "loadgen-1-15": 10000}, [],
             ),
             (
-                "target-puts-the-leader-first", ("--target", "target.json"),
+                "kafka/target-puts-the-leader-first", ("--target", "target.json"),
                 {"my-topic-two-0": 2}, [],
             ),
-            ("lists-in-ascending-order", ("--leaders", "0"), {"t-0": 2, "t-1": 3, "t-2": 3}, []),
+            ("kafka/lists-in-ascending-order", ("--leaders", "0"), {"t-0": 2, "t-1": 3, "t-2": 3}, []),
             (
-                "leaders-of-one-topic",
+                "kafka/leaders-of-one-topic",
                 ("--level", "none", "--leaders", "none", "--group-leaders", "a=0"),
                 {"a-2": 3, "a-3": 3, "a-4": 2, "a-5": 2}, [],
             ),
-            ("preferred-leaders", (), {}, [2, 5, 8, 11]),
+            ("kafka/preferred-leaders", (), {}, [2, 5, 8, 11]),
         ],
     )  # fmt: skip
     def test_a_plan_changes_the_order_where_the_wanted_leader_is_not_first(
         self, public, name, words, firsts, elected_too
     ):
-        case = public(f"kafka/{name}")
+        case = public(name)
         answer = case.run("plan", "described.txt", *words, "-o", "move")
         assert answer.code == 0 and "no step of" not in answer.text
         cluster = ek.read(str(case.path("described.txt")))
