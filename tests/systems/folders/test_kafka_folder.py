@@ -311,8 +311,9 @@ class TestLeftOut:
         dead = "no sign of life of brokers 1001, which lead nothing and are in sync with no leader"
         returns = "no lead of the preferred broker in 1 partition (orders-1), though it is "
         returns += "in sync"
+        shorter = "fewer replicas than the replication factor in 1 partition (clicks-eu-1)"
         assert self.told("kafka_describe.txt") == [
-            "no racks", returns, dead, "no sizes", "no capacities of replicas",
+            "no racks", shorter, returns, dead, "no sizes", "no capacities of replicas",
         ]  # fmt: skip
         files = ["kafka_describe.txt", "kafka_racks.json", "kafka_logdirs.txt"]
         unsized = "no size of 1 of 5 partitions"
@@ -321,10 +322,10 @@ class TestLeftOut:
         folders = "no capacities of log directories on brokers 1"
         moving = "a move between log directories under way of 1 replica"
         assert self.told(*files) == [
-            returns, dead, silent, folders, moving, unsized, "no capacities of replicas and disk",
+            shorter, returns, dead, silent, folders, moving, unsized, "no capacities of replicas and disk",
         ]  # fmt: skip
         assert self.told(*files, "kafka_capacity.json") == [
-            returns, dead, silent, moving, unsized,
+            shorter, returns, dead, silent, moving, unsized,
         ]  # fmt: skip
 
     def test_it_is_noted_on_the_way_and_in_the_folder(self, tmp_path, capsys):
