@@ -39,6 +39,31 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 FEW = 8  # leads up to which one replica moves at a time: one move may make another superfluous
 
 
+def led_with_fewest_changes(request: Request, outcome: Outcome) -> Outcome:
+    """Return the answer with the leaders of which the fewest change, where leading weighs nothing.
+
+    Its replicas stay, and all goals are met before.
+    """
+    cluster, before = request.cluster, request.cluster.placement
+    load, most = cluster.partitions.load, request.bounds.leader_target
+    weighs = (load.leader != load.voter).any()
+    if weighs or outcome.stop_reason != "tolerance" or not np.isfinite(most).any():
+        return outcome
+    stayed = _stayed(before, outcome.node)
+    if ((outcome.leader == stayed) | (stayed < 0)).all():
+        return outcome
+    arcs = arcs_of(cluster, outcome.node, stayed)
+    most = np.minimum(most, len(before)).astype(np.int64)
+    try:
+        flow = flow_within(arcs, Places.on_nodes(arcs, most), Clock(request.watch))
+    except OutOfTime:
+        return outcome
+    found = replace(outcome, leader=led_over(before, arcs, flow.taken, outcome.leader))
+    made = (before.replaced(one.node, one.leader) for one in (found, outcome))
+    fewer, many = (compare(cluster, before, one).leader_changes for one in made)
+    return outcome if excess(flow) or fewer >= many or regresses(request, found) else found
+
+
 def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
     """Return the answer in which the leaders of groups are nearest to the goals, or the same one.
 

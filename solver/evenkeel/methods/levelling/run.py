@@ -45,7 +45,7 @@ from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.levelling.group_leaders import led_within_groups
+from evenkeel.methods.levelling.group_leaders import led_with_fewest_changes, led_within_groups
 from evenkeel.methods.levelling.level import (
     is_spent,
     level_pairs,
@@ -163,7 +163,7 @@ def outcome_after(
         first = first and found is not None
         restraint = found or restraint
         run = prepare(request, parameters, restraint, work)
-    return led_within_groups(request, outcome)
+    return led_within_groups(request, led_with_fewest_changes(request, outcome))
 
 
 def well_led(request: Request, outcome: Outcome) -> Outcome:
