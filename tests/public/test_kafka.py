@@ -261,7 +261,10 @@ class TestOrders:
                 "kafka/target-puts-the-leader-first", ("--target", "target.json"),
                 {"my-topic-two-0": 2}, [],
             ),
-            ("kafka/lists-in-ascending-order", ("--leaders", "0"), {"t-0": 2, "t-1": 3, "t-2": 3}, []),
+            (
+                "kafka/lists-in-ascending-order", ("--leaders", "0"),
+                {"t-0": 2, "t-1": 3, "t-2": 3}, [],
+            ),
             (
                 "kafka/leaders-of-one-topic",
                 ("--level", "none", "--leaders", "none", "--group-leaders", "a=0"),

@@ -322,7 +322,8 @@ class TestLeftOut:
         folders = "no capacities of log directories on brokers 1"
         moving = "a move between log directories under way of 1 replica"
         assert self.told(*files) == [
-            shorter, returns, dead, silent, folders, moving, unsized, "no capacities of replicas and disk",
+            shorter, returns, dead, silent, folders, moving, unsized,
+            "no capacities of replicas and disk",
         ]  # fmt: skip
         assert self.told(*files, "kafka_capacity.json") == [
             shorter, returns, dead, silent, moving, unsized,

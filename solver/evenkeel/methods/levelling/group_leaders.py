@@ -45,15 +45,15 @@ def led_with_fewest_changes(request: Request, outcome: Outcome) -> Outcome:
     Its replicas stay, and all goals are met before.
     """
     cluster, before = request.cluster, request.cluster.placement
-    load, most = cluster.partitions.load, request.bounds.leader_target
+    load, room = cluster.partitions.load, request.bounds.leader_target
     weighs = (load.leader != load.voter).any()
-    if weighs or outcome.stop_reason != "tolerance" or not np.isfinite(most).any():
+    if weighs or outcome.stop_reason != "tolerance" or not np.isfinite(room).any():
         return outcome
     stayed = _stayed(before, outcome.node)
     if ((outcome.leader == stayed) | (stayed < 0)).all():
         return outcome
     arcs = arcs_of(cluster, outcome.node, stayed)
-    most = np.minimum(most, len(before)).astype(np.int64)
+    most = np.minimum(room, len(before)).astype(np.int64)
     try:
         flow = flow_within(arcs, Places.on_nodes(arcs, most), Clock(request.watch))
     except OutOfTime:

@@ -27,8 +27,9 @@ The phases have the names that timings and callbacks show, and these names alone
 11. *floors*: nodes below their floor take replicas from nodes that can spare them, or trade some
     for others. Then *soft rules* yield where a replica would otherwise have no node.
 12. *leaders*: live replicas take over from lost ones, and followers move instead of leaders; every
-    placement, leader change or removal that takes a single step by now is made. At last, leaders
-    are changed as goals for the leaders of groups ask, and replicas moved where that is not enough.
+    placement, leader change or removal that takes a single step by now is made. Where leading
+    weighs nothing, a flow then finds the fewest leader changes. At last, leaders are changed as
+    goals for the leaders of groups ask, and replicas moved where that is not enough.
 """
 
 from collections.abc import Callable
