@@ -182,7 +182,10 @@ def test_small_partitions_make_room_for_a_large_one(public):
     assert (answer.json["moves"], answer.json["broken"]) == (3, {})
     assert len(written["big"]["listFields"]["big_0"]) == 1
     waged = case.run("solve", str(case.path("dump")), "--method", "helix_waged", "--level", "none")
-    assert waged.code == 3 and "'big_0' has no node" in waged.text
+    assert waged.code == 3 and "1 replicas placed; 1 are on dead nodes." in waged.text
+    without = ek.read(case.path("dump")).apply(ek.Changes(gone=["node4_12000"]))
+    found = ek.solve(without, "helix_waged", goals=ek.Goals(level=None))
+    assert "partition 'big_0' has no node for its ONLINE" in found.message
 
 
 def test_servers_that_join_as_unknown_take_nothing(public):

@@ -313,6 +313,39 @@ KEYS = {"INSTANCE_CAPACITY_KEYS": ["CPU"]}
 WAGED = "org.apache.helix.controller.rebalancer.waged.WagedRebalancer"
 
 
+class TestStateModels:
+    """Strategies place each resource in the states of its own model."""
+
+    @pytest.mark.parametrize("method", ["helix_waged", "helix_crushed", "helix_auto"])
+    @pytest.mark.parametrize(
+        ("model", "states"),
+        [
+            ("LeaderStandby", {"LEADER": 1, "STANDBY": "R"}),
+            ("OnlineOffline", {"ONLINE": "R"}),
+            ("OfTheirOwn", {"ACTIVE": 1, "SPARE": "R"}),
+        ],
+    )
+    def test_a_resource_is_placed_in_its_states(self, method, model, states):
+        lists = {f"DB_{p}": ["n0", "n1"] if p % 2 else [] for p in range(40)}
+        records = [
+            ideal(lists=lists, STATE_MODEL_DEF_REF=model), *(instance(f"n{i}") for i in range(5)),
+            record("OfTheirOwn", {"INITIAL_STATE": "OFFLINE"}, {
+                "STATE_PRIORITY_LIST": ["ACTIVE", "SPARE", "OFFLINE"],
+            }, {"ACTIVE.meta": {"count": "1"}, "SPARE.meta": {"count": "R"}}),
+        ]  # fmt: skip
+        cluster, _ = read_with_notes(*records)
+        kind = {"helix_waged": ek.options.Waged, "helix_crushed": ek.options.Crushed}
+        kind = kind.get(method, ek.options.Auto)
+
+        def answer(options=None):
+            found = ek.solve(cluster, method, options=options).placement
+            return found.node.tolist(), found.leader.tolist()
+
+        assert answer() == answer(kind(states=states)) == answer(kind(group_states={"DB": states}))
+        if method == "helix_waged":
+            assert answer() != answer(kind(group_states={}))
+
+
 class TestBrokenClusters:
     """What a cluster may well have is read and noted; what it concerns stays, the rest does not."""
 

@@ -20,6 +20,7 @@ from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.helix.options import Waged
+from evenkeel.systems.helix.resources import states_by_group
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,10 @@ class WagedEngine:
     def one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
         """Return which partitions may have one replica in the top state at most, (P,) bool."""
         options, partitions = self.options, cluster.partitions
-        if not options.group_states:
+        own = states_by_group(cluster, options)
+        if not own:
             return np.full(len(partitions), next(iter(options.states.values())) == 1)
-        models = [options.group_states.get(n, options.states) for n in partitions.group_names]
+        models = [own.get(name, options.states) for name in partitions.group_names]
         alone = np.array([next(iter(model.values())) == 1 for model in models])
         return np.asarray(alone[partitions.group])
 

@@ -28,6 +28,10 @@ Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
 """From partitions, tree and replicas by state to nodes, as ``systems.helix.crush.crush``."""
 
 
+MASTER_SLAVE: Mapping[str, int | str] = {"MASTER": 1, "SLAVE": "R"}
+"""The states of Helix's model of that name."""
+
+
 @known_fields
 @dataclass(frozen=True, kw_only=True)
 class States(Options):
@@ -41,6 +45,9 @@ class States(Options):
         state.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one, whatever the partitions want.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
 
     Examples
     --------
@@ -49,12 +56,16 @@ class States(Options):
     True
     """
 
-    states: Mapping[str, int | str] = field(default_factory=lambda: {"MASTER": 1, "SLAVE": "R"})
+    states: Mapping[str, int | str] = field(default_factory=lambda: dict(MASTER_SLAVE))
     replicas: Literal["ANY_LIVEINSTANCE"] | None = None
+    group_states: Mapping[str, Mapping[str, int | str]] | None = None
 
     def __post_init__(self) -> None:
         faults = FaultList()
         _check_states(faults, "options.states", self.states)
+        groups = {} if self.group_states is None else self.group_states
+        for name, states in entries_of(faults, "options.group_states", groups).items():
+            _check_states(faults, f"options.group_states[{name!r}]", states)
         for name in ("repaired", "force_converge", "merge"):
             check_truth(faults, f"options.{name}", getattr(self, name, True))
         if (zone := getattr(self, "zone", None)) is not None:
@@ -89,6 +100,9 @@ class Crush(States):
         States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
     zone : str, optional
         Tier of the fault zones; ``"node"`` where every node is one. By default the widest tier
         over which a partition's rule spreads its replicas.
@@ -113,6 +127,9 @@ class MultiRound(Crush):
         States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
     zone : str, optional
         Tier of the fault zones; by default the widest over which the rule spreads replicas.
     repaired : bool
@@ -144,6 +161,9 @@ class Crushed(Crush):
         States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
     zone : str, optional
         Tier of the fault zones; by default the widest over which the rule spreads replicas.
     base : "crush", "multiround" or callable
@@ -178,6 +198,9 @@ class Auto(States):
         States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
     most : int, optional
         Replicas of one group that a node may hold at most.
 
@@ -207,6 +230,9 @@ class Waged(States):
         States by falling priority, each with its number of replicas, ``"R"`` or ``"N"``.
     replicas : "ANY_LIVEINSTANCE", optional
         A replica on every node that may hold one, as far as the fault zones allow.
+    group_states : mapping of str to mapping, optional
+        Groups with other ``states`` than those; by default the state models of the resources that
+        a cluster was read from, unless ``states`` is given.
     zone : str, optional
         Tier of the fault zones; ``"node"`` where every node is one. By default the widest tier
         over which the rules spread replicas.
@@ -231,8 +257,6 @@ class Waged(States):
         Whether coming closer to the baseline goes before all else.
     scoring_keys : sequence of str
         Dimensions to be even in; all if there is none.
-    group_states : mapping of str to mapping
-        Groups with other ``states`` than those.
     max_per_group : int or mapping of str to int, optional
         Replicas of one group that a node may hold at most: of every group, or of those named.
     merge : bool
@@ -254,7 +278,6 @@ class Waged(States):
     less_movement: int = 1
     force_converge: bool = False
     scoring_keys: Sequence[str] = ()
-    group_states: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     max_per_group: int | Mapping[str, int] | None = None
     merge: bool = True
 
@@ -281,8 +304,6 @@ class Waged(States):
                 faults, f"options.{name}", given
             )):  # fmt: skip
                 check_text(faults, f"options.{name}[{i}]", one)
-        for name, states in entries_of(faults, "options.group_states", self.group_states).items():
-            _check_states(faults, f"options.group_states[{name!r}]", states)
         limits = self.max_per_group
         for name, most in (limits if isinstance(limits, Mapping) else {"": limits}).items():
             path = f"options.max_per_group[{name!r}]" if name else "options.max_per_group"

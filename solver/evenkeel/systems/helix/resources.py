@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import word
 from evenkeel.systems.documents import quoted
+from evenkeel.systems.helix.options import MASTER_SLAVE, States
 from evenkeel.systems.helix.pinot import CONSUMING, OTHER_KINDS, SEGMENTS
 from evenkeel.systems.helix.records import NONE, Found, Records
 
@@ -452,6 +454,11 @@ class Model:
     states: tuple[str, ...]
     leads: bool
 
+    @property
+    def counts(self) -> dict[str, int | str]:
+        """How many replicas are in each state, as ``options.States`` has it."""
+        return dict(zip(self.states, (1, "R") if self.leads else ("R",), strict=False))
+
 
 MODELS = {
     "MasterSlave": Model(("MASTER", "SLAVE"), True),
@@ -463,6 +470,23 @@ MODELS = {
     SEGMENTS: Model(("ONLINE", CONSUMING), False),
 }
 """Those that come with Helix, or with systems on top of it that are known here."""
+
+
+def states_by_group(cluster: Cluster, options: States) -> Mapping[str, Mapping[str, int | str]]:
+    """Return the states of groups that are not ``options.states``, by name."""
+    if options.group_states is not None:
+        return options.group_states
+    if cluster.native_format != "helix" or options.states != MASTER_SLAVE:
+        return {}
+    found, native = {}, cluster.native
+    for name in cluster.partitions.group_names:
+        record = native["ideal_states"].get(name, {"simpleFields": {}})
+        stated = record["simpleFields"].get("STATE_MODEL_DEF_REF", "")
+        own = native["state_models"].get(stated)
+        model = MODELS.get(stated) if own is None else Model(tuple(own[0]), bool(own[1]))
+        if model is not None and model.counts != MASTER_SLAVE:
+            found[name] = model.counts
+    return found
 
 
 @dataclass

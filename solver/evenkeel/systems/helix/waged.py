@@ -19,7 +19,7 @@ from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
-from evenkeel.model.assignment import Assignment
+from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
@@ -43,6 +43,7 @@ from evenkeel.systems.helix.crush.tree import (
     zone_tier,
 )
 from evenkeel.systems.helix.options import Waged
+from evenkeel.systems.helix.resources import states_by_group
 from evenkeel_kernels.helix import waged as kernel
 from evenkeel_kernels.helix.waged import (
     SHUT,
@@ -868,7 +869,7 @@ def _assignment(
     faults: FaultList, path: str, given: Assignment | Placement, model: Model
 ) -> Assignment:
     """Take an assignment in, or a placement as one."""
-    found = _once_per_node(given) if isinstance(given, Placement) else given
+    found = _once_per_node(given, model) if isinstance(given, Placement) else given
     if len(found) != len(model.kind):
         faults.add(path, len(found), f"must have {len(model.kind)} partitions")
     elif len(found.node):
@@ -879,9 +880,13 @@ def _assignment(
     return found
 
 
-def _once_per_node(placement: Placement) -> Assignment:
+def _once_per_node(placement: Placement, model: Model) -> Assignment:
     """Read a placement; of several replicas on one node the leader counts, or else one of them."""
     found = Assignment.of_placement(placement)
+    if len(found) == len(model.kind) and any(len(kind.names) == 1 for kind in model.kinds):
+        single = np.array([len(kind.names) == 1 for kind in model.kinds])[model.kind]
+        state = np.where(single[found.owner], np.uint8(TOP), found.state)
+        found = Assignment.of_rows(len(found), found.owner, found.node, state)
     pairs = found.owner.astype(np.int64) << 32 | found.node
     distinct, kept = np.unique(pairs, return_index=True)
     if len(distinct) == len(pairs):
@@ -964,10 +969,11 @@ def model_of(cluster: Cluster, options: Waged) -> Model:
     )  # fmt: skip
     most = options.max_per_group
     limits = tuple(most.items()) if isinstance(most, Mapping) else most
-    others = tuple((name, *states.items()) for name, states in options.group_states.items())
+    models = states_by_group(cluster, options)
+    others = tuple((name, *states.items()) for name, states in models.items())
     asked = (tuple(options.states.items()), others, options.replicas, options.zone, limits)
     made_from = replace(
-        options, current=None, baseline=None, scope="global"
+        options, current=None, baseline=None, scope="global", group_states=models
     )  # what is kept is small
     return _cached(_Parts(cluster, made_from, parts, asked))
 
@@ -1086,7 +1092,7 @@ def state_models(
     names = cluster.partitions.group_names
     models = [options.states]
     which = np.zeros(len(names), np.int32)
-    for name, states in options.group_states.items():
+    for name, states in states_by_group(cluster, options).items():
         if name in names:
             which[names.index(name)] = len(models)
             models.append(states)

@@ -37,6 +37,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.helix.options import States
+from evenkeel.systems.helix.resources import states_by_group
 from evenkeel_kernels.core.jenkins_hash import java_hashes
 from evenkeel_kernels.helix.crush import (
     Children,
@@ -534,6 +535,7 @@ def _resources(
     if options.replicas is not None:
         wanted[:] = active
     slots = np.diff(cluster.placement.first)[rows]
+    models = states_by_group(cluster, options)
     key = group * (int(wanted.max(initial=0)) + 1) + wanted
     beat()
     order = np.argsort(key, kind="stable")
@@ -543,8 +545,9 @@ def _resources(
         if len(part) == 0:
             continue
         name = cluster.partitions.group_names[int(group[part[0]])]
-        counts = state_counts(options.states, active, int(wanted[part[0]]))
-        states = tuple(counts[state] for state in options.states if state in counts)
+        model = models.get(name, options.states)
+        counts = state_counts(model, active, int(wanted[part[0]]))
+        states = tuple(counts[state] for state in model if state in counts)
         if sum(states) > slots[part].min():
             message = f"has fewer slots than the {sum(states)} replicas of a partition"
             faults.add(f"group[{name!r}]", int(slots[part].min()), message)
