@@ -428,6 +428,7 @@ SCRIPT = """#!/bin/sh
 # Evicts pods, one after the other; disruption budgets are kept: one that allows none is waited for.
 # An eviction does not choose where the new pod will be: the scheduler does. Patch the workloads
 # before, so that it prefers the nodes that were planned; a patch of a template renews all its pods.
+# Nodes that are to take no pods are cordoned; kubectl uncordon opens them again.
 set -eu
 evict() {
   body='{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"'"$2"'","namespace":"'"$1"'"}}'
@@ -463,12 +464,19 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         nodes=[*snapshot.hosts] if placed else snapshot.hosts,
     )
     moves = _moves(cluster, snapshot, placement)
-    lines = [
+    closed = cluster.nodes.alive & ~cluster.nodes.accepts
+    closed &= np.isin(cluster.nodes.names, [one["from"] for one in moves])
+    cordoned = [cluster.nodes.names[n] for n in np.flatnonzero(closed).tolist()]
+    lines = [f"kubectl cordon {shlex.quote(name)}" for name in cordoned] + [
         f"evict {shlex.quote(one['namespace'])} {shlex.quote(one['pod'])}  # {one['from']}"
         for one in moves
     ]
     script = path if path.suffix == ".sh" else path.with_suffix(".sh")
-    files = {} if script == path else {path: encode_indented({"evictions": moves}, 1)}
+    files = (
+        {}
+        if script == path
+        else {path: encode_indented({"cordon": cordoned, "evictions": moves}, 1)}
+    )
     patches = _patches(cluster, snapshot, placement, moves)
     return files | {
         script: (SCRIPT + "".join(f"{line}\n" for line in lines)).encode(),

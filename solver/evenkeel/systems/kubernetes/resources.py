@@ -404,6 +404,12 @@ class Objects:
     is_printed: bool = False  # whether some of them are of tables, which leave most of each out
 
 
+EMPTY = re.compile(
+    rb'"items"\s*:\s*\[\s*\](?=[^\[]*"kind"\s*:\s*"List")|"List"[^\[]*"items"\s*:\s*\[\s*\]'
+)
+"""A list of nothing, as of volumes in a cluster without any."""
+
+
 def recognises(document: Document) -> str:
     """Return "objects" for nodes, pods, disruption budgets or volumes; "" for other documents."""
     head = document.data[:HEAD]
@@ -413,7 +419,8 @@ def recognises(document: Document) -> str:
         return "objects"
     if not document.is_json or b'"longhorn.io/v1' in head:
         return ""
-    return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
+    known = KIND.search(head) or EMPTY.search(document.data[:HEAD])
+    return "objects" if b'"apiVersion"' in head and known else ""
 
 
 def hint(document: Document) -> str:
