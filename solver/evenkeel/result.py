@@ -102,7 +102,8 @@ class Proven:
         """What was reached, what is proven, and the gap, as they are written."""
         whole = self.name in ("moves", "cost", "leaders", "leader changes")
         value, least = (f"{x:,.0f}" if whole else f"{x:.4f}" for x in (self.value, self.least))
-        return value, least, f"{self.gap:.2%}" if np.isfinite(self.gap) else "unknown"
+        known = np.isfinite(self.gap) and not (whole and self.least == 0.0 < self.value)
+        return value, least, f"{self.gap:.2%}" if known else "unknown"
 
     def __str__(self) -> str:
         if not np.isfinite(self.value):

@@ -5,6 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.cluster import Cluster
+from evenkeel.result import Proven
 from evenkeel.result_rows import removals_of
 
 
@@ -63,3 +64,10 @@ def test_as_many_replicas_are_given_up_as_are_fewer(before, after, given_up):
     assert [cluster.nodes.names.index(one.source) for one in removals] == [
         before[s] for s in given_up
     ]
+
+
+def test_no_gap_is_printed_where_nothing_is_proven():
+    known = Proven("moves", 5.0, 4.0, 0.25, "overfull nodes")
+    assert known.figures == ("5", "4", "25.00%")
+    assert Proven("moves", 4.0, 0.0, 4.0, "nothing").figures == ("4", "0", "unknown")
+    assert Proven("moves", 0.0, 0.0, 0.0, "nothing").figures == ("0", "0", "0.00%")

@@ -379,6 +379,8 @@ def _standing(result: Any) -> str:
         return "the goals were not reached"
     if result.gap.moves <= 0:
         return "the fewest possible (proven)"
+    if not result.bounds.moves_level:
+        return "none is proven to be needed"
     return f"{result.gap.moves:.1%} more than are proven to be needed"
 
 
