@@ -130,7 +130,7 @@ def plan(
         _named(cluster, k, node, -1, _stays(cluster, node), -1, "move")
         for k, node in zip(listed.tolist(), lost, strict=True)
     ]
-    goals = getattr(target, "goals", None)
+    goals = getattr(target, "goals", None) if getattr(target, "goals_asked", True) else None
     goals = goals if isinstance(goals, Goals | Cost) else found.goals
     return replace(found, blocked=(*found.blocked, *blocked), goals=goals)
 

@@ -486,6 +486,8 @@ def test_its_page_says_nothing_of_goals_that_nobody_named(tmp_path):
     plan = sized_plan(None)
     again = ek.plan(plan.cluster, plan.target, protocol="kafka")
     assert "Asked for" not in page_of(again, tmp_path)
+    led = ek.solve(plan.cluster, "leaders").plan(protocol="kafka")
+    assert "Asked for" not in page_of(led, tmp_path / "led")
 
 
 @pytest.mark.parametrize(
