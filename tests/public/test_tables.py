@@ -485,3 +485,25 @@ def test_replicas_of_solr_by_its_status(public):
     assert (found["moves"], found["status"], found["broken"]) == (4, "optimal", {})
     roles = ek.read(case.path("status.json")).placement.role
     assert [*roles].count(Role.NON_VOTER) == 2
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_stores_of_tiflash_take_no_voters_and_regions_without_sizes_count_alike(tmp_path, sized):
+    def store(i, **labels):
+        listed = [{"key": key, "value": value} for key, value in labels.items()]
+        return {"store": {"id": i, "state_name": "Up", "labels": listed},
+                "status": {"capacity": "1TiB"}}  # fmt: skip
+
+    stores = [*(store(i) for i in (1, 2, 3, 4)), store(9, engine="tiflash")]
+    size = {"approximate_size": 96} if sized else {}
+    regions = [
+        {"id": r, "peers": [{"store_id": i, "role_name": "Voter"} for i in (1, 2, 3)],
+         "leader": {"store_id": 1}} | size
+        for r in range(8)
+    ]  # fmt: skip
+    (tmp_path / "stores.json").write_text(json.dumps({"count": 5, "stores": stores}))
+    (tmp_path / "regions.json").write_text(json.dumps({"count": 8, "regions": regions}))
+    cluster = ek.read([tmp_path / "stores.json", tmp_path / "regions.json"])
+    assert cluster.nodes.accepts.tolist() == [True, True, True, True, False]
+    held = np.bincount(ek.solve(cluster, goals=ek.Goals(level=0.01)).placement.node, minlength=5)
+    assert held.tolist() == [6, 6, 6, 6, 0]

@@ -29,7 +29,8 @@ def rows_in(given: Any) -> list[list[Row]]:
     if "stores" in given:
         return [[_of_store(one["store"], one.get("status", {})) for one in given["stores"]]]
     if "regions" in given:
-        return [[row for one in given["regions"] for row in _of_region(one)]]
+        sized = all("approximate_size" in one for one in given["regions"])
+        return [[row for one in given["regions"] for row in _of_region(one, sized=sized)]]
     return _of_solr(given["cluster"]) if "cluster" in given else []
 
 
@@ -50,21 +51,23 @@ def _of_store(store: Mapping[str, Any], status: Mapping[str, Any]) -> Row:
     limit = {"capacity": status["capacity"].replace(" ", "")} if "capacity" in status else {}
     places = {one: labels[one] for one in PLACES if one in labels}
     engine = {"tags": labels["engine"]} if "engine" in labels else {}
-    return {"store_id": store["id"], "state_name": store["state_name"], **limit, **places, **engine}
+    # TiDB alone says which tables have learners on stores of TiFlash
+    takes_none = labels.get("engine", "").startswith("tiflash") and store["state_name"] == "Up"
+    state = "cordoned" if takes_none else store["state_name"]
+    return {"store_id": store["id"], "state_name": state, **limit, **places, **engine}
 
 
-def _of_region(region: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield a row for each peer of a region of TiKV."""
+def _of_region(region: Mapping[str, Any], *, sized: bool) -> Iterator[Row]:
+    """Yield a row for each peer of a region of TiKV, with its size unless some have none."""
     leader = (region.get("leader") or {}).get("store_id")
     down = {one["peer"]["store_id"] for one in region.get("down_peers") or ()}
-    size = f"{region.get('approximate_size', 0)}MiB"
+    size = {"size": f"{region['approximate_size']}MiB"} if sized else {}
     for peer in region["peers"]:
         store = peer["store_id"]
         learns = peer.get("is_learner") or peer.get("role_name") in LEARNERS
         role = "leader" if store == leader else "learner" if learns else "voter"
         status = "down" if store in down else "normal"
-        yield {"region_id": region["id"], "store_id": store, "role": role, "size": size,
-               "status": status}  # fmt: skip
+        yield {"region_id": region["id"], "store_id": store, "role": role, "status": status} | size
 
 
 def _of_solr(cluster: Mapping[str, Any]) -> list[list[Row]]:
