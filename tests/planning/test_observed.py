@@ -179,3 +179,15 @@ def test_a_replica_that_waits_elsewhere_is_seen_there(other_left, beside):
         assert rest.cluster.placement.node.tolist() == node.tolist()
         assert rest.complete
         assert rest.check().end == "target"
+
+
+def test_what_is_gone_on_with_leaves_leaders_of_other_partitions_as_they_are():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, 1], [0, 1]]
+    )
+    target = cluster.placement.replaced(np.array([2, 1, 0, 1], np.int32), [0, 0])
+    plan = ek.plan(cluster, target, protocol="kafka")
+    done = plan.end.replaced(plan.end.node, [0, 1])  # the second has another leader by itself
+    assert len(plan.resume(done)) == 0
+    begun = cluster.placement.replaced(cluster.placement.node, [0, 1])
+    assert {*plan.resume(begun).steps.partition.tolist()} == {0}

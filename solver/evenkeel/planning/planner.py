@@ -644,6 +644,15 @@ def _slots_by_begin(transitions: TransitionTable, actions: Actions, begins: Real
     )
 
 
+def _led_as_seen(plan: Plan, now: Placement) -> Placement:
+    """Return the target of a plan, led as observed where no step changes the partition."""
+    target = plan.target
+    still = now.leader >= 0
+    still[plan.steps.partition] = False
+    still[now.owner[now.node != target.node]] = False
+    return target.replaced(target.node, np.where(still, now.leader, target.leader))
+
+
 def resumed_plan(
     plan: Plan,
     observed: Cluster | Placement,
@@ -660,6 +669,8 @@ def resumed_plan(
         now = replace(now, disk=_lying(now, plan.cluster.placement, plan.target))
     cluster = replace(as_described(plan.cluster, observed), placement=now)
     flights = Flights.of(cluster, now, arrived)
+    if target is plan.target:
+        target = _led_as_seen(plan, now)
 
     def planned_from(state: Settled) -> Plan:
         """Return the plan from a state; what no step goes on with is cancelled first."""
