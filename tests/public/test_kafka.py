@@ -263,7 +263,7 @@ class TestOrders:
             ),
             (
                 "kafka/lists-in-ascending-order", ("--leaders", "0"),
-                {"t-0": 2, "t-1": 3, "t-2": 3}, [],
+                {"t-1": 3, "t-4": 3}, [],
             ),
             (
                 "kafka/leaders-of-one-topic",
@@ -296,6 +296,14 @@ class TestOrders:
         assert new == {one: was[one] for one in firsts}
         there = lists(case, "move/waves/1.reassignment.json")
         assert {one: row[0] for one, row in there.items()} == firsts
+
+    @pytest.mark.parametrize("pin", [(), ("--pin", "*")])
+    def test_a_reassignment_orders_lists_of_pinned_partitions(self, public, pin):
+        case = public("kafka/list-begins-with-a-demoted-broker")
+        words = ("--no-lead", "10001", "--level", "none", "--leaders", "none", *pin)
+        assert case.run("solve", "described.txt", *words, "-o", "new.json").code == 0
+        firsts = {name: row[0] for name, row in lists(case, "new.json").items()}
+        assert firsts == {"loadgen-1-3": 10003, "loadgen-1-9": 10002, "loadgen-1-15": 10000}
 
 
 class TestWishes:

@@ -149,10 +149,16 @@ def _way_back(
 
 
 def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
-    """Return the partitions whose replicas are all pinned and unchanged, (P,) bool."""
+    """Return the partitions whose replicas are all pinned and unchanged, (P,) bool.
+
+    Where people pin them, the list may still be to begin with another leader.
+    """
     pinned = np.ones(len(now), np.bool_)
     pinned[now.owner[now.flags & Flag.PINNED == 0]] = False
     pinned &= now.leader_node == then.leader_node
+    asked = np.zeros(len(now), np.bool_)
+    asked[now.owner[now.flags & Flag.LEFT_ALONE == 0]] = True
+    pinned &= ~asked | (now.preferred_node == then.preferred_node)
     return pinned & np.array(
         [
             still and sorted(_slots(now, p)) == sorted(_slots(then, p))
