@@ -29,7 +29,7 @@ def rows_in(given: Any) -> list[list[Row]]:
     if "stores" in given:
         return [[_of_store(one["store"], one.get("status", {})) for one in given["stores"]]]
     if "regions" in given:
-        sized = all("approximate_size" in one for one in given["regions"])
+        sized = any("approximate_size" in one for one in given["regions"])
         return [[row for one in given["regions"] for row in _of_region(one, sized=sized)]]
     return _of_solr(given["cluster"]) if "cluster" in given else []
 
@@ -58,10 +58,10 @@ def _of_store(store: Mapping[str, Any], status: Mapping[str, Any]) -> Row:
 
 
 def _of_region(region: Mapping[str, Any], *, sized: bool) -> Iterator[Row]:
-    """Yield a row for each peer of a region of TiKV, with its size unless some have none."""
+    """Yield a row for each peer of a region of TiKV, with its size if any has one."""
     leader = (region.get("leader") or {}).get("store_id")
     down = {one["peer"]["store_id"] for one in region.get("down_peers") or ()}
-    size = {"size": f"{region['approximate_size']}MiB"} if sized else {}
+    size = {"size": f"{region.get('approximate_size', 0)}MiB"} if sized else {}
     for peer in region["peers"]:
         store = peer["store_id"]
         learns = peer.get("is_learner") or peer.get("role_name") in LEARNERS
