@@ -40,3 +40,13 @@ def test_no_choice_of_leaders_changes_fewer(seed):
     result = ek.solve(cluster, goals=ek.Goals(level=0.3, leaders=0.0))
     if result.status in ("optimal", "feasible"):
         assert result.comparison.leader_changes == fewest(cluster, result)
+
+
+@pytest.mark.parametrize("goals", [ek.Goals(leaders=0.0), ek.Goals(group_leaders=0.0)])
+def test_the_last_partition_may_have_no_replicas(goals):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=[2, 2, 2, 0],
+        placement=[[0, 1], [0, 1], [0, 1], []],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=goals)
+    assert result.status == "optimal" and result.placement.leader[3] == -1

@@ -151,9 +151,12 @@ def _nearest(
 
 def _stayed(came: Placement, node: NDArray[np.int32]) -> NDArray[np.int16]:
     """Return the slots that led and are where they were, (P,); -1 for the others."""
-    slot = np.maximum(came.leader, 0) + came.first[:-1]
-    stays = (came.leader >= 0) & (node[slot] == came.node[slot])
-    return np.where(stays, came.leader, -1).astype(np.int16)
+    led = np.flatnonzero(came.leader >= 0)
+    replica = came.first[led] + came.leader[led]
+    led = led[node[replica] == came.node[replica]]
+    stayed = np.full(len(came), -1, np.int16)
+    stayed[led] = came.leader[led]
+    return stayed
 
 
 def _within_budget(request: Request, asked: LeadGoals, outcome: Outcome, found: Outcome) -> Outcome:
