@@ -645,9 +645,9 @@ def _slots_by_begin(transitions: TransitionTable, actions: Actions, begins: Real
 
 
 def _led_as_seen(plan: Plan, now: Placement) -> Placement:
-    """Return the target of a plan, led as observed where no step changes the partition."""
-    target = plan.target
-    still = now.leader >= 0
+    """Return the target of a plan, led as observed where the plan keeps partition and leader."""
+    target, led = plan.target, plan.cluster.placement.leader_node
+    still = (now.leader >= 0) & (target.leader_node == led)
     still[plan.steps.partition] = False
     still[now.owner[now.node != target.node]] = False
     return target.replaced(target.node, np.where(still, now.leader, target.leader))
