@@ -330,6 +330,28 @@ def test_a_skew_makes_replicas_join_domains_that_hold_too_few(held, skew, least)
     assert found == least <= fewest
 
 
+@pytest.mark.parametrize(
+    ("zones", "partitions", "skew", "target"),
+    [
+        ("aab", 4, 1, [1.0, 1.0, 2.0]),
+        ("aab", 4, 2, [2.0, 2.0, 2.0]),  # one in zone b would do
+        ("aaab", 9, 1, [2.0, 2.0, 2.0, 4.0]),
+        ("abcc", 6, 1, [2.0, 2.0, 1.0, 1.0]),
+        ("aab?", 7, 1, [2.0, 2.0, 2.0, 2.0]),  # the last node takes any number
+    ],
+)
+def test_a_skew_of_a_group_forces_replicas_into_small_domains(zones, partitions, skew, target):
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * len(zones), load=[[1.0]] * partitions, replicas=1,
+        domains={"zone": [None if zone == "?" else zone for zone in zones]},
+        rules=[Rule(skew={"zone": skew})], group_rule=[0],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
+    result = ek.solve(cluster, goals=Goals(level=0.0))
+    assert result.success
+    assert result.audit.hard == 0
+
+
 @pytest.mark.parametrize(("hot", "cold"), [(12, 9), (10, 9), (11, 7)])
 def test_a_part_as_full_as_all_whole_replicas_ask_leaves_the_others_theirs(hot, cold):
     kinds = ["hot"] * 3 + ["cold"] * 3
