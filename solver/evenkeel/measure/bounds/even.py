@@ -507,10 +507,10 @@ def skewed_groups(placed: PlacementCounts, usable: Flags) -> Iterator[Forced]:
         row = topology.tier_index(binding.tier)
         domain, counted = topology.domain_with_nodes[row], eligible_domains(cluster, scope, row)
         apart = (scope.open & usable & (domain < 0)).any(1)
-        full = counted & (
+        closed = counted & (
             np.bincount(domain[takes & (domain >= 0)], minlength=counted.shape[1]) < 1
         )
-        bound = (binding.amount != NONE) & ~(apart | full.any(1))[scope.rule]
+        bound = (binding.amount != NONE) & ~(apart | closed.any(1))[scope.rule]
         count = np.maximum(counted.sum(1), 1)[scope.rule]
         least = np.ceil((wanted - binding.amount * (count - 1.0)) / count - WHOLE)
         bound &= least > 0.0
