@@ -73,10 +73,9 @@ class DiskMoves:
 
 
 _NONE = read_only(np.zeros(0, np.int32))
-NO_MOVES = DiskMoves(
+NO_MOVES = DiskMoves(  # what plans without disks move between them
     read_only(np.zeros(0, np.int64)), _NONE, _NONE, read_only(np.zeros(0)), _NONE
 )  # fmt: skip
-"""What plans without disks move between them."""
 
 
 def disk_moves(
@@ -87,12 +86,10 @@ def disk_moves(
     *,
     names_all: bool = False,
 ) -> DiskMoves:
-    """Return what changes its disk on its node on the way to a target, at most so many at once.
-
-    ``end`` is where the copies between nodes lead. A move goes before them where its disk would
-    not have room for what they bring. With ``names_all``, nothing moves of a partition while it
-    lists a replica on a node that is down.
-    """
+    """Return the moves between disks of a node on the way to a target, at most so many at once."""
+    # ``end`` is where the copies between nodes lead. A move goes before them where its disk would
+    # not have room for what they bring. With ``names_all``, nothing moves of a partition while it
+    # lists a replica on a node that is down.
     start, disks = cluster.placement, cluster.disks
     if disks is None or start.disk is None or target.disk is None or end.disk is None:
         return NO_MOVES

@@ -41,10 +41,8 @@ LINKS = 8  # links of a chain that are followed
 def last_arrival(
     cluster: Cluster, target: Placement, steps: Steps, alone: Reals, exchange: Ints32 | None
 ) -> float:
-    """Return when the last copy arrives at the earliest, given how long each takes ``alone``.
-
-    Copies of the same ``exchange (S,)`` begin at once, and what they replace leaves at once.
-    """
+    """Return when the last copy arrives at the earliest, given how long each takes ``alone``."""
+    # copies of the same ``exchange (S,)`` begin at once, and what they replace leaves at once
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     queues = list(_queues(cluster, target, steps, copies))
     if not queues:
@@ -68,11 +66,10 @@ def last_arrival(
 
 @dataclass(frozen=True, eq=False)
 class _Queue:
-    """Copies that do not fit into their nodes yet in one dimension, and what leaves those nodes.
+    """W copies, of C in all, that lack room in one dimension, and L replicas that leave there."""
 
-    W copies wait, numbered among all C. L replicas leave, each when a copy is done; those whose
-    copy is -1 may do so at once. A replica weighs what it does in its lightest role.
-    """
+    # each of the L leaves when its ``copy`` is done, or at once if that is -1; it weighs what it
+    # does in its lightest role
 
     waits: Rows
     node: Ints32
@@ -121,8 +118,8 @@ def _queues(cluster: Cluster, target: Placement, steps: Steps, copies: Rows) -> 
             yield _Queue(waits, node, lacks[waits], left, size[moving, d], copy)
 
 
+# what limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth
 Way = tuple[str, Ints, int | None, float | None]
-"""What limits copies, where each of them is subject to it, -1 for nowhere, slots and bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -187,14 +184,11 @@ def copying_bound(
     in_turn: bool,
     exchange: Ints32 | None = None,
 ) -> MakespanBound:
-    """Return the greatest of what copies take alone, and nodes and the cluster take for theirs.
-
-    So many copies through so few slots need as many rounds of the shortest copy at least, and as
-    much time as their seconds add up to. Steps of the same ``exchange (S,)`` copy at once: two of
-    which copies cannot share a node come one after the other, and so do any number of which no two
-    can go together (``heaviest_clique``). Exchanges of a partition that come ``in_turn`` take the
-    sum of their longest copies.
-    """
+    """Return the longest of: copies alone, copies of a node, of the cluster, and of a clique."""
+    # So many copies through so few slots need as many rounds of the shortest copy at least, and as
+    # much time as their seconds add up to. Steps of the same ``exchange (S,)`` copy at once; two
+    # exchanges that share a node come one after the other. Exchanges of a partition that come
+    # ``in_turn`` take the sum of their longest copies.
     return _copying(_Copies.of(cluster, steps, throttle), steps, throttle, in_turn, exchange)
 
 
@@ -305,12 +299,10 @@ class Pieces:
 
 
 def heaviest_clique(pieces: Pieces) -> float:
-    """Return the seconds of the heaviest clique that was found.
-
-    Pieces that hold one place are one, and so are those that hold two of any three. From the
-    heaviest of these on pieces join, one at a time, while they last longer than those do that have
-    to go because they share no place with them.
-    """
+    """Return the seconds of the heaviest clique that was found."""
+    # Pieces that hold one place are a clique, and so are those that hold two of any three. To the
+    # heaviest of these others are added, one at a time, while they last longer than those that
+    # leave because they share no place with them.
     if len(pieces.piece) == 0:
         return 0.0
     every = np.ones(len(pieces.seconds), bool)
@@ -373,8 +365,8 @@ def _grown(pieces: Pieces, some: Flags) -> float:
 
 SHOWN = 8  # steps waited for, and moves of a circle, that are spelled out; the rest is counted
 JOINS = (StepKind.COPY, StepKind.LEAD)
+# kinds that bring load to their target, and that take some off their source
 LEAVES = (StepKind.REMOVE, StepKind.LEAD)
-"""Kinds that bring load to their target, and that take some off their source."""
 
 Reason = tuple[bool, str]  # whether it binds at that instant, and what it is
 
@@ -565,10 +557,8 @@ class Waits:
         self, step: int, theirs: Rows, nodes: Rows,
         limit: Reals,
     ) -> list[str]:  # fmt: skip
-        """Return the dimensions in which there would be no room had the earlier change not ended.
-
-        A change takes its room as it begins, and gives back what it leaves as it ends.
-        """
+        """Return the dimensions that would have no room had the earlier change not ended."""
+        # a change takes its room as it begins, and gives back what it leaves as it ends
         steps, cluster = self.steps, self.plan.cluster
         now = steps.start[step]
         takes, gives = self._effects(nodes)
@@ -747,10 +737,8 @@ def wave_numbers(plan: "Plan") -> Ints64:
 
 
 def seconds_by_wave(plan: "Plan", waves: Sequence[Rows] | None = None) -> list[float]:
-    """Return how long each wave takes at least, since all of it ends before the next begins.
-
-    ``waves`` are the steps of each; the plan's own without them. Windows are left out of account.
-    """
+    """Return how long each wave takes at least, if all of it ends before the next begins."""
+    # windows are left out of account; ``waves`` are the steps of each, the plan's own by default
     steps, throttle = plan.steps, replace(plan.throttle, windows=None)
     copied = steps.kind == StepKind.COPY
     found = []

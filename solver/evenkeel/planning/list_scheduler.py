@@ -68,20 +68,20 @@ class Resources:
 
 
 ROUNDS, WORK = 64, 64_000  # schedules that are tried for a shorter one, and changes in all of them
+# what is as close to the least is short enough, and what is further is tried from elsewhere
 NEAR, FAR = 1.02, 1.04
-"""What is as close to the least is short enough, and what is further is tried from elsewhere."""
 
+# what a second counts by which a class before the last ends sooner, beside one of the makespan
 EARLY = 0.3
-"""What a second counts by which a class before the last ends sooner, beside one of the makespan."""
 
+# what ends after so much of a schedule is late; how far up it goes, and what is alike of that
 LATE, PUSH, ALIKE = 0.9, 0.3, 0.2
-"""What ends after so much of a schedule is late; how far up it goes, and what is alike of that."""
 
+# part of that by which all goes up that claims the resource for which what is late waited
 ALONG = 0.3
-"""Part of that by which all goes up that claims the resource for which what is late waited."""
 
+# rounds push by half of that more or less, spread evenly, so that they do not go in circles
 GOLDEN = 0.6180339887498949
-"""Rounds push by half of that more or less, spread evenly, so that they do not go in circles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,7 @@ def _shortened(
     by_rank: Ints32,
     squeaky_wheel: SqueakyWheel,
 ) -> KernelSchedule:
-    """Return the best schedule that is found from the one made, or from the longest chains first.
-
-    The latter is tried where the former is far above the least.
-    """
+    """Return the best schedule found, from the one made or, if that is long, from long chains."""
     if len(by_rank) == 0 or np.isnan(made.finish).any():
         return made
     best = _moved_up(changes, made, free, by_rank, squeaky_wheel)
@@ -180,13 +177,11 @@ def _moved_up(
     by_rank: Ints32,
     squeaky_wheel: SqueakyWheel,
 ) -> KernelSchedule:
-    """Return the best of some schedules in each of which what was late before comes earlier.
-
-    That is squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes
-    before it in its partition, is moved up, and all is scheduled anew. Late is what ends after its
-    class did at first, and of the last class what ends close to the makespan. A node that copies
-    alone in the end should have begun sooner: what else claims it is moved up, too, if by less.
-    """
+    """Return the best of some schedules in each of which what was late before comes earlier."""
+    # Squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes before
+    # it in its partition, is moved up, and all is scheduled anew. Late is what ends after its class
+    # did at first, and of the last class what ends close to the makespan. A node that copies alone
+    # in the end should have begun sooner: what else claims it moves up less.
     count = len(by_rank)
     key = np.empty(count)
     key[by_rank] = np.arange(count) / count

@@ -20,14 +20,11 @@ from evenkeel.planning.steps import StepKind, Steps
 def in_slots(
     cluster: Cluster, target: Placement, steps: Steps, observed: Cluster | Placement
 ) -> Placement:
-    """Return the observed placement with every replica in the slot that a plan has it in.
-
-    Systems order a partition's replicas as they like, and list one that is being copied beside the
-    one that it is to replace. A slot holds the last node that is there of those that its steps lead
-    it to, else the one that it comes from, else what no other slot accounts for. Where two of them
-    are there it is on its way, ``INCOMING``, even if all of it has arrived: what it replaces has
-    still to go.
-    """
+    """Return the observed placement with every replica in the slot that a plan has it in."""
+    # Systems order replicas as they like, and list one that is being copied beside the one that it
+    # replaces. A slot holds the last node that is there of those that its steps lead to, else the
+    # one that it comes from, else what no other slot accounts for. Where two are there it is
+    # ``INCOMING``, even if all of it has arrived: what it replaces has still to go.
     faults = FaultList()
     if isinstance(observed, Cluster):
         observed = _on_disks_of(cluster, observed)
@@ -56,15 +53,12 @@ def in_slots(
 
 
 def as_described(cluster: Cluster, observed: Cluster | Placement) -> Cluster:
-    """Return the description that a plan of a cluster goes on with: what is observed, if it can be.
-
-    One whose partitions have other slots counts replicas on their way among those that are wanted:
-    of that only who has died is taken, and what its system knows of it.
-    """
+    """Return the cluster a plan continues with: the observed one if its slots are the same."""
     if not isinstance(observed, Cluster):
         return cluster
     if np.array_equal(observed.placement.first, cluster.placement.first):
         return _on_disks_of(cluster, observed)
+    # other slots count replicas on their way among those wanted: only who died is taken from there
     return replace(
         cluster.down(cluster.nodes.alive & ~observed.nodes.alive),
         native=observed.native, native_format=observed.native_format,
@@ -72,14 +66,12 @@ def as_described(cluster: Cluster, observed: Cluster | Placement) -> Cluster:
 
 
 def _on_disks_of(cluster: Cluster, observed: Cluster) -> Cluster:
-    """Return what is observed on the disks of a plan: nodes that died list theirs no more.
-
-    A replica on a disk that the plan does not have lies on none that is known.
-    """
+    """Return the observed cluster on the disks of a plan; nodes that died list theirs no more."""
     disks, listed = cluster.disks, observed.disks
     if disks is None or listed is None or [*disks.names] == [*listed.names]:
         return observed
     number = {name: d for d, name in enumerate(disks.names)}
+    # a replica on a disk that the plan does not have is on no known one
     place = np.array([number.get(name, -1) for name in listed.names] + [-1], np.int32)
     known = np.flatnonzero(place[:-1] >= 0)
     capacity, state = disks.capacity.copy(), disks.state.copy()
@@ -234,8 +226,8 @@ def _each_once(ways: list[list[int]], place: Mapping[int, int]) -> list[int]:
     return row
 
 
+# names of a partition and of the node that it is copied to; share that is there, 0 to 1
 Arrived = Mapping[tuple[str, str], float]
-"""Names of a partition and of the node that it is copied to; share that is there, 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,11 +348,8 @@ class Settled:
 
 
 def serving(start: Placement, steps: Steps, now: Placement) -> Placement:
-    """Return where the replicas of an observed placement serve; itself if nothing is on its way.
-
-    A replica that is flagged ``INCOMING`` serves where the steps, or else ``start``, had it before
-    they copied it there.
-    """
+    """Return where the replicas of an observed placement serve; itself if none is on its way."""
+    # a replica that is ``INCOMING`` serves where the steps, or else ``start``, had it before
     coming = np.flatnonzero((now.flags & Flag.INCOMING) != 0)
     if len(coming) == 0:
         return now
@@ -378,11 +367,9 @@ def settled(
     wanted: Placement,
     continued: Steps | None = None,
 ) -> Settled:
-    """Return which copies to the replicas of an observed cluster continue from where these serve.
-
-    One goes on if a slot of its partition is to have its node as ``wanted``, or is copied there
-    first by the steps ``continued``.
-    """
+    """Return which copies to replicas of an observed cluster continue from where these serve."""
+    # one continues if a slot of its partition is to have its node as ``wanted``, or is copied there
+    # first by the steps ``continued``
     now = cluster.placement
     home, flags = at_home.node, at_home.flags.copy()
     going = _first_copies(continued, now)

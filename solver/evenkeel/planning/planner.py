@@ -136,12 +136,11 @@ def plan(
 
 
 class _Aim(NamedTuple):
-    """A target, the replicas that cannot join their node there, (K,), and what changes.
+    """A target, the replicas that cannot join their node there, (K,), and what changes."""
 
-    Of them ``waits`` are those of a partition that lists a replica on a dead node, and
-    ``unreplaced`` those on dead nodes without a replacement. ``free`` slots may trade targets.
-    If there is a ``bound``, loads stay within it, although it is not the whole target.
-    """
+    # Of ``lost``, ``waits`` are in partitions that list a replica on a dead node, and
+    # ``unreplaced`` are on dead nodes. ``free`` slots may trade targets. If there is a ``bound``,
+    # loads stay within it, although it is not the whole target.
 
     target: Placement
     lost: Flags
@@ -155,10 +154,8 @@ class _Aim(NamedTuple):
 def _aim(
     cluster: Cluster, target: Placement, protocol: Protocol, towards: Placement | None = None
 ) -> _Aim:
-    """Return a target in the cluster's slots, and what changes; raise for roles that cannot.
-
-    What it may carry is what ``towards`` does, if that is given.
-    """
+    """Return a target in the cluster's slots, and what changes; raise if roles cannot change."""
+    # if ``towards`` is given, nodes may carry what that placement does
     faults = FaultList()
     asked, proposed = in_place(cluster, target, protocol)
     wanted = led_where_there_is_room(cluster, asked, proposed)
@@ -195,10 +192,8 @@ def planned(
     protocol: Protocol,
     towards: Placement | None = None,
 ) -> Plan:
-    """Return the plan to a target in the cluster's own slots; what it cannot reach stays.
-
-    What it may carry is what ``towards`` does, if that is given.
-    """
+    """Return the plan to a target in the cluster's own slots; what it cannot reach stays."""
+    # if ``towards`` is given, nodes may carry what that placement does
     start = cluster.placement
     # no step takes leadership away without a successor
     led = (target.leader_node < 0) & (np.append(target.node, -1)[start.leader_replica] >= 0)
@@ -210,11 +205,9 @@ def planned(
 
 
 def _with_lists(plan: Plan, wanted: Placement) -> Plan:
-    """Return a plan that puts another replica first in lists of which it changes nothing else.
-
-    The leader stays, and the system would not leave it there: its list names another one first. A
-    list with a node that is down is refused, and stays.
-    """
+    """Return a plan that also reorders lists of partitions of which it changes nothing else."""
+    # A leader that is to stay is put first, since the system would give the lead to the first. A
+    # list with a node that is down is refused, and stays.
     start, end, protocol = plan.cluster.placement, plan.target, plan.protocol
     first, then = start.preferred_node, wanted.preferred_node
     still = np.ones(len(start), np.bool_)
@@ -355,10 +348,7 @@ def _marked(
 
 
 def _ordered(schedule: Schedule, flights: Flights | None, *, trades: bool) -> Schedule:
-    """Return a schedule in which as little as can be waits in vain.
-
-    Slots of a partition may trade what they are to become where there are ``trades``.
-    """
+    """Return a schedule with fewer stuck changes, if any; ``trades`` lets slots swap targets."""
     if schedule.transitions.recasts.any() and len(schedule.stuck):
         # a replica without room in its new role may have it once it has moved
         left = schedule.actions.partition[np.isin(schedule.actions.change, schedule.stuck)]
@@ -612,10 +602,8 @@ def _free(schedule: Schedule) -> Ints32:
 
 
 def _reordered(schedule: Schedule, free: Ints32, begins: Reals) -> Actions:
-    """Return actions in which slots of free partitions change in the order of their start times.
-
-    Where rules do not admit that it is the next to it that they do, if leaders move as often.
-    """
+    """Return actions in which slots of free partitions change in the order of their start times."""
+    # where rules do not admit that, the nearest order that they do, if leaders move as often
     actions, cluster = schedule.actions, schedule.cluster
     transitions = schedule.transitions.take(
         np.flatnonzero(np.isin(schedule.transitions.partition, free))

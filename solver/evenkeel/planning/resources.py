@@ -109,8 +109,8 @@ def _charge_least(
         charge(base + group[rows], actions.change[rows], one[rows])
 
 
+# of each tier how many replicas each group has in its domains
 Counts = dict[int, dict[int, Ints64]]
-"""Of each tier how many replicas each group has in its domains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +167,9 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
 def tied(
     cluster: Cluster, target: Placement, actions: Actions, by_rank: Ints32, previous: Ints32
 ) -> tuple[Ints32, Flags]:
-    """Return the change before each one, (C,), and which have no place in any order found.
-
-    Changes of tied groups come one after another, each of them in the first round in which the
-    rules of its group admit it: what is exchanged counts where it is to stay.
-    """
+    """Return the change before each one, (C,), and which have no place in any order found."""
+    # changes of tied groups come one after another, each in the first round in which the rules of
+    # its group admit it: what is exchanged counts where it is to stay
     tally = Tally(cluster, target)
     blocked = np.zeros(len(by_rank), bool)
     if not tally.held:
@@ -205,8 +203,8 @@ def tied(
     return previous, blocked
 
 
+# the group of a change, the rules that bind it, and the domains in which its counts change
 Effect = tuple[int, list[Tie], list[tuple[int, int, int]]]
-"""The group of a change, the rules that bind it, and the domains in which its counts change."""
 
 
 class Tally:
@@ -264,16 +262,15 @@ def _components(groups: int, held: list[Tie]) -> Ints64:
 ROUNDING = 1e-12  # relative excess over a capacity that is rounding
 
 
+# actions that are charged in one go, so that what is worked out for them stays small
 BLOCK = 1 << 15
-"""Actions that are charged in one go, so that what is worked out for them stays small."""
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What E nodes carry of one partition before, at most during, and after an act; (E, D) each.
+    """Loads of E nodes from one partition before, at most during, and after an act; (E, D) each."""
 
-    The last dimension counts replicas.
-    """
+    # the last dimension counts replicas
 
     action: Rows
     node: Ints32

@@ -83,12 +83,10 @@ def charge_recovery(resources: Resources, actions: Actions, free: Flags, duratio
 def barred(
     cluster: Cluster, actions: Actions, begun: Flags, timetable: Timetable, previous: Ints32
 ) -> Timetable:
-    """Return a schedule in which all that lacks nothing waits for repairs that wait for none of it.
-
-    Repairs that found no room by themselves hold nothing up as the plan is drafted; of those, some
-    may get it from other repairs, or by a detour. As no other dependency leads to them, all
-    else may come after them; the last of them waits for the others, and all else for it.
-    """
+    """Return a schedule in which all other changes wait for repairs that wait for none of them."""
+    # Repairs that found no room by themselves hold nothing up: they may get it from other repairs,
+    # or by a detour. As no other dependency leads to them, all else may come after them; the last
+    # of them waits for the others, and all else for it.
     count = len(timetable.start)
     starts = ~np.isnan(timetable.start)
     lacks = np.zeros(count, bool)
@@ -166,15 +164,11 @@ def ranks(
     throttle: Throttle,
     previous: Ints32,
 ) -> tuple[Ints32, Ints64]:
-    """Return changes in the order of their priority, (C,), and the class of each, the first 0.
-
-    ``previous (C,)`` are the changes before them. Classes come one after another in any order.
-
-    Copies that are under way go on first. Then come partitions with the fewest live replicas of
-    those that lack some, then groups by their priority, then what relieves nodes above capacity.
-    Where copies are throttled what holds up the busiest nodes goes next, so that the plan is short,
-    and otherwise what levels the most per byte.
-    """
+    """Return changes in the order of their priority, (C,), and the class of each, the first 0."""
+    # ``previous (C,)`` are the changes before them. Copies under way come first, then partitions
+    # with the fewest live replicas, groups by priority, and what relieves nodes above capacity.
+    # Where copies are throttled, what holds up the busiest nodes is next, so that the plan is
+    # short; otherwise what levels the most per byte.
     changes = len(previous)
     first = np.flatnonzero(np.diff(actions.change, prepend=-1))
     urgency = dangers(cluster)[actions.partition[first]]
@@ -318,12 +312,10 @@ def split_in_two(actions: Actions, protocol: Protocol) -> Flags:
 
 
 def _loosened(resources: Resources, actions: Actions, previous: Ints32, loose: Ints32) -> Ints32:
-    """Return the change before each, of ``loose`` partitions only where it hands over the lead.
-
-    One change of such a partition comes after another, in whatever order.
-    """
+    """Return the change before each, in ``loose`` partitions only where it hands over the lead."""
     first = np.flatnonzero(np.diff(actions.change, prepend=-1))
     free = np.flatnonzero(np.isin(actions.partition[first], loose))
+    # one change of such a partition comes after another, in whatever order
     base = resources.add("partition", np.ones(len(loose)))
     own = np.searchsorted(loose, actions.partition[first[free]])
     resources.borrow(base + own, free, np.ones(len(free)))
@@ -376,12 +368,10 @@ class Schedule:
         in_turn: Sequence[int] = (),
         loose: Ints32 | None = None,
     ) -> "Schedule":
-        """Charge actions for what they take, and start each as early as there is room.
-
-        The changes ``in_turn`` come after all others, one after another; not after those of
-        partitions that rules block, which may never come. Those of ``loose`` partitions come in any
-        order.
-        """
+        """Charge actions for what they take, and start each as early as there is room."""
+        # The changes ``in_turn`` come after all others, one after another; not after those of
+        # partitions that rules block, which may never come. Those of ``loose`` partitions come in
+        # any order.
         count = int(actions.change.max(initial=-1)) + 1
         split = split_in_two(actions, protocol)
         copies = Copies.of(cluster, transitions, actions, throttle)
@@ -485,11 +475,11 @@ class Schedule:
         return steps, change
 
 
+# stages of a change: all copies, then who serves and who leads, then what is left behind
 COPIED, SETTLED, REMOVED = range(3)
-"""Stages of a change: all copies, then who serves and who leads, then what is left behind."""
 
+# which actions have a step, its stage, kind, source and target
 Row = tuple[Flags, int, StepKind, Ints32, Ints32]
-"""Which actions have a step, its stage, kind, source and target."""
 
 
 def steps_of(
@@ -605,12 +595,10 @@ def _dependencies(
 
 
 def charge_turns(resources: Resources, sequence: Ints64, hopeless: Ints) -> None:
-    """Let some changes begin in their order, the first of them when all others have finished.
-
-    Those of ``hopeless`` partitions are not waited for: they may never begin.
-    """
+    """Start changes in a sequence, the first once all others have finished."""
     if len(sequence) == 0:
         return
+    # those of blocked partitions are not waited for: they may never begin
     others = np.setdiff1d(np.arange(resources.changes), np.append(sequence, hopeless))
     base = resources.add("turn", np.zeros(len(sequence)))
     need = np.ones(len(sequence))

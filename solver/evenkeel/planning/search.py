@@ -37,11 +37,9 @@ CANDIDATES = 64  # nodes that are asked for a replica to wait on
 
 
 def circles(schedule: Schedule) -> Ints64:
-    """Return for each change the circle of changes that it is in, (C,); -1 for none.
-
-    A change waits for those that give back what it lacks, and for the one before it in its
-    partition. A circle is a strongly connected component of that (Tarjan 1972).
-    """
+    """Return for each change the circle of changes that wait for each other, (C,); -1 for none."""
+    # A change waits for those that give back what it lacks, and for the one before it in its
+    # partition; a circle is a strongly connected component of that (Tarjan 1972).
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -473,14 +471,11 @@ def searchable(schedule: Schedule) -> list[int]:
 
 
 def searched(schedule: Schedule, *, free: bool, trades: bool) -> tuple[Actions, list[int]] | None:
-    """Return actions with detours, and changes in an order in which all of them get through.
-
-    The search starts where the schedule got stuck, with what is ``searchable``. None if there is no
-    order, or none was found among so many states. A partition goes through its changes in the order
-    of the schedule, or where they are ``free`` in any, its slots trading what they are to become if
-    they may; then its replicas also wait on nodes that come free. Partitions of which a copy is
-    under way keep the order that they have.
-    """
+    """Return actions with detours, and an order in which all changes succeed; None if not found."""
+    # The search starts where the schedule got stuck. A partition goes through its changes in the
+    # order of the schedule, or if ``free`` in any, with ``trades`` of the targets of its slots;
+    # then its replicas also wait on nodes that come free. Partitions of which a copy is under way
+    # keep their order.
     chosen = searchable(schedule)
     if not chosen:
         return None

@@ -125,8 +125,8 @@ def _read_spans(spans: object) -> tuple[tuple[tuple[float, float], ...], list[Fa
     return tuple(found), faults
 
 
+# throttles that are one whole number each, 1 or more
 COUNTS = ("node_in", "node_out", "copies", "disk_moves")
-"""Throttles that are one whole number each, 1 or more."""
 
 BY_TIER = ("domain_in", "domain_out")  # throttles that are a whole number for each tier
 RATES = ("node_bandwidth",)  # throttles in bytes per second
@@ -359,7 +359,7 @@ class Protocol:
         return PRESETS[name]
 
 
-PRESETS = {
+PRESETS = {  # the systems that are known, by name
     one.name: one
     for one in (
         Protocol("plain"),
@@ -370,4 +370,3 @@ PRESETS = {
         Protocol("longhorn", joint=False, quorum=False),
     )
 }
-"""The systems that are known, by name."""

@@ -13,8 +13,8 @@ from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 
 NEVER = 99  # position of a slot that does not act
+# ranks of the actions of a partition: joins before leaves, the next leader before the last
 UNDER_WAY, LOST, FIRST, EARLY, NEXT_LEADER, USUAL, LATE, LAST = range(-2, 6)
-"""Ranks of the actions of a partition: joins before leaves, the next leader before the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,8 @@ class PartitionOrder:
 def partition_orders(
     safety: Safety, unfit: Flags | None = None, order: Rows | None = None
 ) -> PartitionOrder:
-    """Order the changes of every partition; who is ``unfit (K,)`` does not lead in between.
-
-    Slots change in an ``order (A, R)``, the usual one by default.
-    """
+    """Order the changes of every partition, in an ``order (A, R)`` of slots or in the usual one."""
+    # replicas that are ``unfit (K,)`` do not lead in between
     transitions, live = safety.transitions, safety.live
     before, moves = transitions.before, transitions.moves
     led_live = (transitions.led >= 0) & live[at_slot(before, transitions.led)]
@@ -107,10 +105,8 @@ def _usual(safety: Safety) -> Ints64:
 
 
 def leader_before_roles(transitions: TransitionTable, moves: Flags, current: Ints64) -> Flags:
-    """Whether who is to lead moves before roles change, (A,).
-
-    It does if it leads from then on, or if ``current``, who leads until then, loses its vote.
-    """
+    """Return where the next leader moves before roles change, (A,)."""
+    # it does if it leads from then on, or if ``current``, who leads until then, loses its vote
     comes = flag_at(moves, transitions.leads) & (transitions.leads != current)
     new = transitions.role != transitions.becomes
     return np.asarray(comes & (flag_at(new, transitions.leads) | flag_at(new, current)))
@@ -190,10 +186,7 @@ class Actions(Columns):
 
 
 def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> Actions:
-    """Return the actions of every partition in its usual order.
-
-    Of those that go at once ``at_once`` copies of a partition may be under way together.
-    """
+    """Return the actions of every partition in its usual order, ``at_once`` copies at a time."""
     cluster, transitions, live, protocol = (
         safety.cluster,
         safety.transitions,
@@ -280,10 +273,8 @@ def ushered(actions: Actions, rows: Rows) -> Rows:
 
 
 def apart(safety: Safety, actions: Actions, changes: Rows) -> Actions:
-    """Let what some changes do at once happen one after another, where each step keeps the rules.
-
-    What an exchange at one instant admits may break a rule halfway.
-    """
+    """Split changes that act at one instant into steps, where each of these keeps the rules."""
+    # an exchange at one instant may keep a rule that its single steps break
     opens = np.diff(actions.change, prepend=-1) > 0
     opens |= np.isin(actions.change, np.setdiff1d(changes, _needed_whole(safety, actions, changes)))
     return replace(actions, change=(np.cumsum(opens) - 1).astype(np.int32))

@@ -43,13 +43,11 @@ def actions_of(
     detours: bool = True,
     urged: bool = False,
 ) -> Actions:
-    """Return the actions of every partition; ``at_once`` copies of it may be under way together.
-
-    Slots change in an ``order (A, R)``, the usual one by default, or in one that keeps the rules.
-    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
-    detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
-    Nor does a replica lead in between that no election makes the leader.
-    """
+    """Return the actions of every partition, up to ``at_once`` copies of it at a time."""
+    # Slots change in an ``order (A, R)``, the usual one by default, or in one that keeps the rules.
+    # Replicas that are ``unfit (K,)``, or that no election makes leaders, lead only what they lead
+    # at an end; no partition detours by a node if both are among the ``full``. What is lost goes
+    # first if ``urged``.
     if len(where := electable(cluster)):
         unfit = (where != ANYWHERE) | (False if unfit is None else unfit)
     safety = Safety(cluster, transitions, protocol)
@@ -145,19 +143,18 @@ class Edge(NamedTuple):
 
 
 Replicas = tuple[tuple[int, int], ...]  # nodes and roles of all slots
+# where slots are, where they are copied to, and their roles, in whatever order of slots
 Pairs = tuple[tuple[int, int, int], ...]
-"""Where slots are, where they are copied to, and their roles, in whatever order of slots."""
 
+# replicas in their order, and which of them is the other one of the last; -1 for none
 Asked = tuple[Replicas, int]
-"""Replicas in their order, and which of them is the other one of the last; -1 for none."""
 
 
 class Partition:
-    """The states of one partition, a row of the ends of a ``safety``.
+    """The states of one partition, a row of ``safety.transitions``, between start and target."""
 
-    Its slots change in ``turn``, their places by slot, where rules and cost admit that. If
-    ``whole``, several of them may be exchanged at one instant.
-    """
+    # ``turn`` has the places of slots in the order of their changes; if ``whole``, several slots
+    # may be exchanged at one instant.
 
     def __init__(
         self,
@@ -484,11 +481,9 @@ def cheapest(
     left: Callable[[S], int],
     most: int,
 ) -> list[E] | None:
-    """Return the edges of the cheapest way to where nothing is left; None if none was found.
-
-    ``edges`` takes a state, and the state and edge by which it was reached. At most so many states
-    are looked at; of those that cost the same the one with the least left goes first.
-    """
+    """Return the edges of the cheapest way to a state with nothing left; None if none was found."""
+    # ``edges`` takes a state, and the state and edge by which it was reached; ``most`` bounds the
+    # states. Of equal costs the one with the least left goes first.
     best: dict[S, Cost] = {begin: (0, 0)}
     came: dict[S, tuple[S, E]] = {}
     heap = [(best[begin], left(begin), 0, begin)]
@@ -554,12 +549,9 @@ def rematched(
     *,
     urged: bool,
 ) -> tuple[Placement, TransitionTable, Actions]:
-    """Return target, ends and actions in which what was blocked goes another way if one is open.
-
-    Replicas of a partition are alike if their roles are, so it is all one which of them goes to
-    which of its new nodes. The way of the fewest actions is taken, the first of those; what is lost
-    goes first if ``urged``.
-    """
+    """Return target, ends and actions with other ways for blocked partitions, where any is open."""
+    # Replicas with the same role are alike, so they may trade their new nodes. The way of the
+    # fewest actions is taken, the first of those; what is lost goes first if ``urged``.
     blocked = np.isin(transitions.partition, actions.partition[actions.blocked]) & ~never(
         cluster, transitions
     )
@@ -623,10 +615,8 @@ def as_led(
 
 
 def ways_of(cluster: Cluster, transitions: TransitionTable, row: int) -> Iterator[list[int]]:
-    """Yield from which slot each slot takes its node, in all ways but the usual one.
-
-    Slots take nodes of others whose roles are alike.
-    """
+    """Yield from which slot each slot takes its node, in all ways but the usual one."""
+    # slots take nodes only from slots whose roles are the same
     alike: dict[tuple[int, int], list[int]] = {}
     for slot, roles in _tradable(cluster, transitions, row).items():
         alike.setdefault(roles, []).append(slot)

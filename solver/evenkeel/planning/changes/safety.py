@@ -24,16 +24,14 @@ from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.throttle import Protocol
 
 Nodes = Ints32
+# A function of nodes and roles, (n, W), -1 for none, to the rows that keep a rule, (n,). Where the
+# last column is another node of a replica that is under way, the third argument says in which
+# column, (n,), its own node is. It counts once in a domain, and where it is to stay.
 Test = Callable[[Nodes, Roles, Rows | None], Flags]
-"""A function of nodes and roles, (n, W), -1 for none, to the rows that keep a rule, (n,).
-
-Where the last column is another node of a replica that is under way, the third argument says in
-which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
-"""
 
 FEW = 64  # rows of which all pairs of columns are compared at once
+# a function of current nodes and copy targets, (n, W), to the rows that keep a rule
 LearnerTest = Callable[[Nodes, Nodes], Flags]
-"""A function of current nodes and copy targets, (n, W), to the rows that keep a rule."""
 
 
 def rule_tests(cluster: Cluster, scope: Scope, q: int) -> list[Test]:
@@ -174,19 +172,15 @@ class Safety:
         self._kinds: dict[int, Rows] = {}
 
     def keeps(self, rows: Rows, node: Ints32, role: Roles, twin: Rows | None = None) -> Flags:
-        """Whether each of some rows of the ends may have these replicas, (n, W), in between.
-
-        The last column may be a second node of the replicas in the columns ``twin (n,)``.
-        """
+        """Return which rows of the ends may have these replicas, (n, W), in between."""
+        # the last column may be a second node of the replicas in the columns ``twin (n,)``
         return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
     def orders(self, given: Rows, current: Ints64, first: Flags) -> tuple[Rows, Flags]:
-        """Return an order of slots per row that keeps every rule, (A, R), close to a given one.
-
-        In it the slot that leads in the end changes before the ``current`` one does, and those that
-        are to be ``first (A, R)`` before all others. At each turn the first slot of those left goes
-        that can; the other array says for which rows this finds no order.
-        """
+        """Return orders of slots that keep every rule, (A, R), and the rows without one, (A,)."""
+        # The slot that leads in the end changes before the ``current`` one does, and those that are
+        # to be ``first (A, R)`` before all others. At each turn the first slot left that can change
+        # does.
         transitions, order = self.transitions, given.copy()
         count = transitions.moves.sum(1)
         rows = np.flatnonzero(count > (1 if self.protocol.joint else 0))
@@ -239,10 +233,8 @@ class Safety:
     def _changed(
         self, rows: Rows, node: Ints32, role: Roles, slot: Ints64, last: Flags
     ) -> tuple[Flags, Ints32, Roles]:
-        """Whether rows keep the rules as a slot changes, and what they have then; (n,), (n, R).
-
-        Those that have changed all their slots, the ``last (n,)``, are as the target has them.
-        """
+        """Whether rows keep the rules as a slot changes, and what they have then; (n,), (n, R)."""
+        # those that have changed all their slots, the ``last (n,)``, are as the target has them
         transitions, lines = self.transitions, np.arange(len(rows))
         old, new = transitions.before[rows, slot], transitions.after[rows, slot]
         recast = transitions.recasts[rows, slot]
@@ -272,10 +264,10 @@ class Safety:
         return held
 
     def _fits(self, order: Rows, current: Ints64, first: Flags, rows: Rows) -> Flags:
-        """Whether orders of rows begin with what is to be first, and next leaders keep to theirs.
-
-        Who is to lead changes before who leads does, and gets its vote in between.
+        """Return which orders begin with what is to be first, and let next leaders keep to their
+        rules.
         """
+        # the next leader changes before the present one does, and gets its vote in between
         leads, changed = self.transitions.leads[rows], self.transitions.moves[rows]
         place = np.argsort(order, axis=1)
         lines = np.arange(len(order))
@@ -362,10 +354,8 @@ class Safety:
 
     @cached_property
     def urgent(self) -> Flags:
-        """Slots that change before all others: what is under way, else what lost its node, (A, R).
-
-        The latter go first where the others can be exchanged together after them.
-        """
+        """Slots that change first: what is under way, else what lost its node, (A, R)."""
+        # what lost its node goes first only where the others can be exchanged together after it
         transitions = self.transitions
         if not self.protocol.whole:
             return self.begun

@@ -20,10 +20,8 @@ from evenkeel.planning.throttle import Protocol
 
 
 def still_listed(cluster: Cluster, target: Placement, unplaced: Ints64) -> tuple[Placement, Rows]:
-    """Return a target in which what found no node stays on nodes that are down, and which it is.
-
-    They are kept: with fewer listed replicas the system would consider the partition complete.
-    """
+    """Return a target in which unplaced replicas stay listed on dead nodes, and their slots."""
+    # with fewer listed replicas the system would consider the partition complete
     start, serves = cluster.placement, np.append(cluster.nodes.serves, True)
     node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
     listed: list[int] = []
@@ -63,13 +61,11 @@ def with_unreplaced(
 def unlisted(
     cluster: Cluster, target: Placement, asked: Placement, unreplaced: Flags
 ) -> tuple[Placement, Flags]:
-    """Return a target for protocols that name no replica on a dead node, and what waits, (K,).
-
-    Where a change lists all replicas of a partition, a partition that keeps a replica on a dead
-    node waits until that is replaced; so does the leader ``asked`` for, since the list names it.
-    A replica that is only to join a dead node does not block the others, and the lead goes back to
-    the preferred leader by an election alone.
-    """
+    """Return a target for protocols that name no replica on a dead node, and what waits, (K,)."""
+    # Where a change lists all replicas of a partition, one that keeps a replica on a dead node
+    # waits until that is replaced; so does the leader ``asked`` for. A replica that only is to join
+    # a dead node blocks no others, and the lead returns to the preferred leader by an election
+    # alone.
     start = cluster.placement
     if cluster.nodes.serves.all():
         return target, np.zeros(len(start.node), np.bool_)
@@ -158,11 +154,9 @@ def _candidates(cluster: Cluster, target: Placement, able: Flags) -> Callable[[i
 
 
 def room(cluster: Cluster, asked: Placement) -> tuple[Rows, Reals]:
-    """Return places of every node, (N, 1 + T), and their limits less what a target carries, (M, D).
-
-    Places are nodes, and domains with a capacity; the last place has all the room there is. A limit
-    is a capacity, or what the beginning or the target carries where that is more.
-    """
+    """Return places of all nodes, (N, 1 + T), and their limits less a target's loads, (M, D)."""
+    # Places are nodes, and domains with a capacity; the last place is without limit. A limit is a
+    # capacity, or what the beginning or the target carries where that is more.
     nodes, topology = cluster.nodes, cluster.topology
     count = len(nodes)
     start, end = (PlacementCounts.of(cluster, one).loads for one in (cluster.placement, asked))
@@ -246,11 +240,9 @@ def _exceeds(cluster: Cluster, asked: Placement, target: Placement) -> bool:
 
 
 def out_of_reach(cluster: Cluster, target: Placement, waits: Flags, protocol: Protocol) -> Flags:
-    """Return which replicas cannot join their node, (K,): it is down, or they wait, or for such.
-
-    Those of a partition wait together where the rest alone would break a rule that both ends keep,
-    or leave less after the loss of a domain than both do.
-    """
+    """Return which replicas cannot join their node, (K,): it is down, or they wait, or for such."""
+    # those of a partition wait together where the rest alone would break a rule that both ends
+    # keep, or leave less after the loss of a domain than both do
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
     lost: Flags = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]

@@ -162,13 +162,10 @@ def _word(role: Role) -> str:
 
 
 def in_place(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Placement, Ints64]:
-    """Return a target in which a node that stays with a partition keeps its slot, and its leaders.
-
-    Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything,
-    and if they are of two roles, those change, where a protocol can. A partition to which the
-    target gives no voter as its leader keeps the one it has if that stays, or gets another: the
-    slots of those leaders come beside the target, (P,), -1 for none needed.
-    """
+    """Return a target in which nodes of a partition keep their slots, and its leaders, (P,)."""
+    # Replicas are alike: two that trade nodes need no copy, and if their roles differ, these change
+    # where a protocol can. Leaders are slots, (P,), -1 for none needed: where the target names no
+    # voter, the present leader if it stays, else another.
     start = cluster.placement
     differs = (start.leader != target.leader).copy()
     differs[start.owner[(start.node != target.node) | (start.role != target.role)]] = True

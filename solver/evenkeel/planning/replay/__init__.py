@@ -86,34 +86,21 @@ def replay(
     quorum: bool = True,
     in_flight: Ints32 | None = None,
 ) -> Certificate:
-    """Replay a plan from the cluster's own placement, and check every state on the way.
-
-    States are those between the starts and finishes of steps, in the order of their times. At an
-    instant, what started earlier finishes first; then the steps that start there do so in the order
-    of their indices, and one that takes no time finishes before the next starts. A step puts load
-    on a node from its start and takes it off at its finish.
-
-    What an end of the plan breaks is not asked in between: limits are a capacity, or what the
-    beginning or the target carries where that is more; of rules those are asked that the beginning
-    and the target keep, partition by partition. A replica counts once in a domain, though it stands
-    there twice while it moves.
-
-    A partition has one unsettled membership change at a time: a promotion, a demotion, of a role in
-    place or not, or a swap, until its step has finished; that of a replica which is promoted on one
-    node, until it is demoted on the other.
-
-    Times are one trajectory of things. In any other that keeps what steps wait for, no place has to
-    carry more than its limit either.
-
-    Without a ``target``, all that the beginning keeps is asked. For the beginning of a longer plan,
-    ``towards`` is where that one leads, and the end of which limits and rules are asked. With
-    ``joint``, what happens to the members of a partition at one instant is one change, of which
-    only the outcome is seen. With ``quorum``, voters need a majority that survives the loss of any
-    domain, where both ends have one; else one live replica has to survive it. ``in_flight (K,)`` is
-    the node that each replica is on or is being copied to as the plan begins; such a copy has its
-    room from the beginning, and its own step goes on with it before anything else changes the
-    members of its partition.
-    """
+    """Replay a plan from the cluster's own placement, and check every state on the way."""
+    # What the start of the plan breaks is not asked in between: limits are a capacity, or what
+    # start or target carries where that is more; rules are those that both keep, partition by
+    # partition. A replica counts once in a domain, though it stands there twice while it moves.
+    # A partition has one unsettled membership change at a time: a promotion, demotion or swap,
+    # until its step has finished; that of a replica promoted on one node until it is demoted on the
+    # other.
+    # Times are one trajectory. In any other that keeps what steps wait for, no place carries more
+    # than its limit either.
+    # Without a ``target``, all that the start keeps is asked. ``towards`` is the end of a longer
+    # plan, of which limits and rules are asked. With ``joint``, what happens to members at one
+    # instant is one change. With ``quorum``, voters need a majority that survives the loss of any
+    # domain where both ends have one; else one live replica has to survive it. ``in_flight (K,)``
+    # is the node that each replica is on, or is being copied to as the plan begins: such a copy has
+    # its room from the start, and its own step precedes other changes of the members.
     faults = FaultList()
     check_shapes(faults, steps)
     for name, one in (("target", target), ("towards", towards)):
@@ -282,11 +269,8 @@ def settle(
 
 
 def check_lists(found: FoundBreaches) -> None:
-    """Find lists that are put in another order and are not as their steps have them.
-
-    The first of the list is the replica that its system prefers, else the leader. All nodes of the
-    list live, and no other step changes the partition.
-    """
+    """Find steps that reorder a list which is not as they assume."""
+    # the first of a list is the replica that its system prefers, else the leader
     start, steps = found.cluster.placement, found.timeline.steps
     step = np.flatnonzero(steps.kind == StepKind.ORDER)
     if not len(step):

@@ -14,7 +14,7 @@ from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.planning.replay.timeline import Timeline
 
-BREACHES = {
+BREACHES = {  # what a plan may break, by kind
     "index": "steps that name what there is not, or lack the node that their kind needs",
     "time": "times that are none, or a finish before the start",
     "size": "sizes that are none, less than the replica has, or of a step that copies nothing",
@@ -55,7 +55,6 @@ BREACHES = {
     "bytes_out": "bytes per second out of a node",
     "end": "replicas that end neither where they began nor where they were to go, or unsettled",
 }
-"""What a plan may break, by kind."""
 
 End = Literal["target", "prefix", "other", "open"]
 
@@ -202,8 +201,8 @@ class Certificate:
         return f"unsafe: {self.breach}; {len(self.breaches)} breaches in all: {self.counts}"
 
 
+# what a finding may concern, as indices; -1 for nothing
 PLACES = ("partition", "node", "group", "tier", "domain", "dimension")
-"""What a finding may concern, as indices; -1 for nothing."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,10 +42,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """Replicas of which a copy is under way, ascending, the node of each, and what it weighs there.
+    """Replicas of which a copy is under way, ascending, their nodes, and their weight there."""
 
-    That is its load in what is transient, and of a replica that was nowhere in all dimensions.
-    """
+    # the weight is the load in transient dimensions, and of a replica that was nowhere in all
 
     replica: Ints64
     node: Ints32
@@ -103,23 +102,22 @@ NEEDED_TO_JOIN: dict[int, tuple[ReplicaState, ...]] = {
     RAISE: (ReplicaState.SERVING,),
     LOWER: (ReplicaState.SERVING,),
 }
+# what a step may find on its target, and on its source, as it starts
 NEEDED_TO_LEAVE: dict[int, tuple[ReplicaState, ...]] = {
     StepKind.DEMOTE: (ReplicaState.SERVING,),
     StepKind.SWAP: (ReplicaState.SERVING,),
     StepKind.REMOVE: (ReplicaState.LEFT, ReplicaState.CAUGHT_UP),
 }
-"""What a step may find on its target, and on its source, as it starts."""
 
+# kinds that change who is a member, and as what
 CHANGES = (StepKind.PROMOTE, StepKind.DEMOTE, StepKind.SWAP, RAISE, LOWER)
-"""Kinds that change who is a member, and as what."""
 
-CAN_BE_READ = (
+CAN_BE_READ = (  # what can be copied from
     ReplicaState.CAUGHT_UP,
     ReplicaState.PROMOTING,
     ReplicaState.SERVING,
     ReplicaState.DEMOTING,
 )
-"""What can be copied from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,11 +337,8 @@ def check_leaders(
     live: Flags,
     target: Placement | None,
 ) -> Ints32:
-    """Find leaders that go before they hand over, and hand-overs to what may not lead.
-
-    A leader on a dead node leads nothing: its replica may leave, and any other may take over.
-    Returns the last leading node of each of the trajectory's partitions, -1 for none.
-    """
+    """Check hand-overs of leaders, and return the last leading nodes, -1 for none."""
+    # a leader on a dead node leads nothing: its replica may leave, and any other may take over
     steps, cluster = found.timeline.steps, found.cluster
     column, since = _leading(found, trajectory)
     lead = np.flatnonzero(trajectory.event((StepKind.LEAD,)))
@@ -533,12 +528,9 @@ BITS = 2048  # entries that give back whose followers are looked for in one go
 def direct_givers(
     steps: Steps, lane: Ints, step: Ints, takes: Ints, gives: Ints
 ) -> tuple[Ints64, list[int]]:
-    """Return of entries that take those of their lane that give to them, in the order given.
-
-    Entries are of a ``step (E,)`` and a ``lane (E,)``; ``takes`` and ``gives`` are some of them.
-    Seen is what comes before a step in its chain, and what ends in a chain that one of these waits
-    for. Where the givers of each begin comes first.
-    """
+    """Return, of entries that take, those of their lane that give to them, in the order given."""
+    # Entries are of a ``step (E,)`` and a ``lane (E,)``. Only those are seen that come before a
+    # step in its chain, or end in a chain that one of these waits for.
     chain, many = _chains(steps), np.int64(max(len(steps), 1))
     whose, of, end = _ends_before(steps, chain, step[takes])
     key = lane[gives] * many + chain[step[gives]]
@@ -558,10 +550,7 @@ def direct_givers(
 
 
 def _chains(steps: Steps) -> Ints32:
-    """Return a number per step, the same for steps of a partition each of which waits for the last.
-
-    Steps of a chain wait for all that come before them there.
-    """
+    """Return a number per step, equal for steps of a partition each of which waits for the last."""
     # short numbers: there are as many steps as anywhere
     order = sort_by(steps.partition, int(steps.partition.max(initial=0)) + 1).astype(np.int32)
     previous = np.full(len(steps), -1, np.int32)
@@ -577,10 +566,8 @@ def _chains(steps: Steps) -> Ints32:
 
 
 def _ends_before(steps: Steps, chain: Ints32, of: Ints) -> tuple[Rows, Ints64, Ints64]:
-    """Return chains that are done up to a step before some steps: for which of those, and where.
-
-    They are a step's own, up to before itself, and those that its own waits for until then.
-    """
+    """Return the chains that are partly done before some steps: whose, which, and up to where."""
+    # a step's own chain up to before itself, and those that its chain waits for until then
     many = np.int64(max(len(steps), 1))
     step, before = pairs(steps)
     across = np.flatnonzero(chain[step] != chain[before])
@@ -606,11 +593,9 @@ def _spread(low: Ints, high: Ints) -> tuple[Rows, Rows]:
 def givers_ahead(
     steps: Steps, step: Ints, taken: Ints, lanes: Sequence[range]
 ) -> Iterator[tuple[range, list[list[int]]]]:
-    """Yield lanes with the entries, counted from their first, that give to each of theirs.
-
-    A lane is a range of entries, each of a ``step (E,)``, which take something or, where it is
-    below 0, give it back. One gives to another if it is done before it in any case.
-    """
+    """Yield lanes with the entries, counted from their first, that give to each of theirs."""
+    # A lane is a range of entries, each of a ``step (E,)``, which take something or, below 0, give
+    # it back. One gives to another if it is done before it in any case.
     part: list[range] = []
     count = 0
     for lane in lanes:
@@ -668,11 +653,9 @@ Way = list[tuple[int, int]]  # takers, and the giver that each turns to
 def first_lacking(
     taken: Sequence[int], free: int, givers: Sequence[Sequence[int]]
 ) -> tuple[int, int] | None:
-    """Return the first entry that cannot have all that it takes, and how much it lacks.
-
-    Entries below 0 give. Others take what is free, and of their ``givers``, by the shortest ways on
-    which earlier ones take of other givers instead (Edmonds and Karp 1972).
-    """
+    """Return the first entry that cannot have all that it takes, and how much it lacks."""
+    # Entries below 0 give. Others take what is free, and from their ``givers`` by shortest
+    # augmenting paths (Edmonds and Karp 1972).
     left = {i: -amount for i, amount in enumerate(taken) if amount < 0} | {FREE: free}
     used: dict[int, dict[int, int]] = {g: {} for g in left}
     for i, lacks in enumerate(taken):
@@ -723,8 +706,8 @@ def _way(
     return []
 
 
+# a limit in the fixed point that loads are added up in, so that what comes and goes cancels
 ONE = 2.0**52
-"""A limit in the fixed point that loads are added up in, so that what comes and goes cancels."""
 
 Signs = NDArray[np.int8]
 Moment = tuple[Ints, Ints, Signs]  # steps, ranks of their events, and signs
@@ -732,8 +715,8 @@ MOST = 64.0  # single loads count as so many limits at most: sums beyond 2048 li
 
 
 SOME = 1 << 16  # entries that are looked at in one go: all of some places
+# takes steps, signs and a dimension; returns the load put on, negative where it is taken off
 Weigh = Callable[[Ints, Signs, int], Reals]
-"""Takes steps, signs and a dimension; returns the load put on, negative where it is taken off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -772,12 +755,8 @@ class Entries:
 
 
 def check_loads(found: FoundBreaches, needs: Needs, target: Placement | None, begun: Begun) -> None:
-    """Find nodes and domains that carry more than they can, and more than either end asks of them.
-
-    The limit of a node is its capacity, or what it carries at the beginning or in the target where
-    that is more; the same goes for a domain's capacity, and for the most replicas of a node. Dead
-    nodes carry nothing. Copies that have ``begun`` are carried from the beginning.
-    """
+    """Find nodes and domains that carry more than they can, and more than either end carries."""
+    # dead nodes carry nothing; copies that have ``begun`` are carried from the beginning
     cluster = found.cluster
     rooms = Rooms()
     nodes = cluster.nodes
@@ -909,10 +888,7 @@ def _check(
     limit: Reals,
     **where: int,
 ) -> None:
-    """Find events after which a place carries more than its limit, dimension by dimension.
-
-    Keep what happens to each in ``rooms``.
-    """
+    """Find events after which a place exceeds its limit in a dimension; note them in ``rooms``."""
     for at, moment in entries.by_place(place_of, len(limit)):
         for d, name in enumerate(names):
             if np.isfinite(limit[at, d]).any():

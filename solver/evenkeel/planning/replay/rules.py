@@ -112,10 +112,8 @@ class PartitionStates:
         return np.asarray(self.live.sum(0) - worst)
 
     def crowd(self, tier: int) -> Counts:
-        """Return the most replicas that may meet in one domain, learners and what is left included.
-
-        A replica counts once in a domain, though it stands there twice while it moves.
-        """
+        """Return the most replicas that may meet in one domain, learners and leftovers included."""
+        # a replica counts once in a domain, though it stands there twice while it moves
         domain = self.domains(tier)
         place = self.slot * np.int64(self.cluster.topology.domain_count[tier]) + domain
         alone = _firsts(self.present & (domain >= 0), place)
@@ -137,11 +135,9 @@ class PartitionStates:
         return np.maximum(self.distinct(tier, one), self.distinct(tier, other))
 
     def skew(self, tier: int, eligible: Flags, rule: Ints32) -> Counts:
-        """Return the fullest domain minus the emptiest eligible one, however a change ends.
-
-        ``eligible`` marks for each class of rules the domains with a node open to it, (Q, M), and
-        ``rule`` the class of each partition.
-        """
+        """Return the fullest domain minus the emptiest eligible one, however a change ends."""
+        # ``eligible (Q, M)`` marks for each class of rules the domains with a node open to it;
+        # ``rule`` is the class of each partition
         rule = rule[self.partition]
         domain = self.domains(tier)
         open_to = eligible.sum(1)[rule]
@@ -231,11 +227,10 @@ class TrajectoryCheck:
 
 
 UNBOUND = np.iinfo(np.int64).min  # amount of a partition that is not bound
-IS_MAXIMUM: dict[str, bool] = {
+IS_MAXIMUM: dict[str, bool] = {  # whether each kind is bounded from above, or from below
     **dict(LIMITS.items()), **dict.fromkeys(("same_node", *REQUIREMENTS), True),
     **dict.fromkeys((*COUNTS, "min_active", "quorum", "survivor"), False),
 }  # fmt: skip
-"""Whether each kind is bounded from above, or from below."""
 
 
 def check_survival(check: TrajectoryCheck) -> None:
@@ -349,10 +344,8 @@ def check_groups(
 
 
 def flow_of(cluster: Cluster, trajectory: Trajectory, holds: Flags, shown: Rows) -> Flow:
-    """Return where columns come to hold something, and where they cease to, (W, n).
-
-    What is not seen by itself happens with the state that is ``shown (n,)`` for it.
-    """
+    """Return where columns begin to hold something, and where they cease to, (W, n)."""
+    # an event that is not seen by itself counts with the state ``shown (n,)`` for it
     parts = []
     # a step that names one column twice changes it once
     once = np.where(trajectory.joined == trajectory.vacated, -1, trajectory.joined)

@@ -11,23 +11,20 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints, Ints32, Reals, Rows
 from evenkeel.planning.steps import StepKind, Steps
 
-BEGINNING = -1
-"""Rank of the state before any step."""
+BEGINNING = -1  # rank of the state before any step
 
+# kinds of steps that promote or demote a replica on the node where it stays
 RAISE, LOWER = len(StepKind), len(StepKind) + 1
-"""Kinds of steps that promote or demote a replica on the node where it stays."""
 
-KINDS = len(StepKind) + 2
-"""How many kinds of steps there are, these two included."""
+KINDS = len(StepKind) + 2  # how many kinds of steps there are, these two included
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Ranks of all starts and finishes: greater is later, and no two events share one.
+    """Ranks of all starts and finishes: greater is later, and no two events share one."""
 
-    At an instant, what started earlier finishes first; then what starts there does so in the order
-    of its index, and what takes no time finishes before the next one starts.
-    """
+    # At an instant, what started earlier finishes first; then steps start in the order of their
+    # index, and what takes no time finishes before the next one starts.
 
     steps: Steps
     kind: NDArray[np.int8]
@@ -82,15 +79,12 @@ def sort_by(place: Ints, places: int) -> Rows:
     return np.argsort(place.astype(np.uint16) if places < 1 << 16 else place, kind="stable")
 
 
-JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD, StepKind.ORDER)
-"""Kinds that need a target."""
+JOINS = (StepKind.COPY, StepKind.PROMOTE, StepKind.LEAD, StepKind.ORDER)  # kinds that need a target
 
-LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)
-"""Kinds that need a source."""
+LEAVES = (StepKind.DEMOTE, StepKind.REMOVE)  # kinds that need a source
 
 
-FEW = 4
-"""Predecessors of a step that are looked at before the search for indirect ones."""
+FEW = 4  # predecessors of a step that are looked at before the search for indirect ones
 
 
 def check_shapes(faults: FaultList, steps: Steps) -> None:

@@ -90,6 +90,7 @@ class ReplicaState(IntEnum):
 
 
 NONE = -1  # a kind of step that changes no column on that side
+# what a step makes of its target while it lasts, and in the end
 JOINED: dict[int, tuple[ReplicaState, ReplicaState]] = {
     StepKind.COPY: (ReplicaState.COPYING, ReplicaState.CAUGHT_UP),
     StepKind.PROMOTE: (ReplicaState.PROMOTING, ReplicaState.SERVING),
@@ -97,14 +98,13 @@ JOINED: dict[int, tuple[ReplicaState, ReplicaState]] = {
     RAISE: (ReplicaState.SERVING, ReplicaState.SERVING),
     LOWER: (ReplicaState.SERVING, ReplicaState.SERVING),
 }
-"""What a step makes of its target while it lasts, and in the end."""
 
+# what a step makes of its source while it lasts, and in the end
 VACATED: dict[int, tuple[ReplicaState, ReplicaState]] = {
     StepKind.DEMOTE: (ReplicaState.DEMOTING, ReplicaState.LEFT),
     StepKind.SWAP: (ReplicaState.DEMOTING, ReplicaState.LEFT),
     StepKind.REMOVE: (ReplicaState.REMOVING, ReplicaState.EMPTY),
 }
-"""What a step makes of its source while it lasts, and in the end."""
 
 
 @dataclass(frozen=True, eq=False)
