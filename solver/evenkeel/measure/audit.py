@@ -48,7 +48,7 @@ class Kind(NamedTuple):
     meaning: str  # description for users
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, Kind] = {  # every kind, hard ones first; an audit counts all of them
     "unassigned": Kind(True, True, "replicas wanted that have no node"),
     "on_dead": Kind(True, True, "replicas on nodes that are dead or gone"),
     "not_kept": Kind(True, True, "replicas on live nodes that may keep none"),
@@ -79,10 +79,8 @@ KINDS: dict[str, Kind] = {
     },
     "lead": Kind(False, False, "leaders on a node less preferred than another replica's"),
 }
-"""Every kind, hard ones first; an audit counts all of them."""
 
-AND = " and "
-"""Between the expressions of a rule that fail together."""
+AND = " and "  # between the expressions of a rule that fail together
 
 
 class Violation(NamedTuple):
@@ -260,8 +258,8 @@ def _of_length(value: ArrayLike, kind: type[Number], length: int) -> NDArray[Num
     return read_only(np.asarray(value, kind) if np.ndim(value) else np.full(length, value, kind))
 
 
+# relative excess that is rounding: one unit in 4e9 is above it, the drift of sums below
 TOLERANCE = 1e-11
-"""Relative excess that is rounding: one unit in 4e9 is above it, the drift of sums below."""
 
 
 def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
@@ -549,11 +547,9 @@ def _less_preferred(
     return found
 
 
-FEW_SLOTS = 8
-"""Rows up to this long are compared slot with slot."""
+FEW_SLOTS = 8  # rows up to this long are compared slot with slot
 
-DENSE = 16
-"""Replicas are counted in a table while it has at most so many entries for each of them."""
+DENSE = 16  # replicas are counted in a table while it has at most so many entries for each of them
 
 
 def broken_limits(placed: PlacementCounts) -> list[Violations]:
@@ -699,9 +695,9 @@ def _skew(
     return np.where(np.isin(rule, somewhere), most - least, 0)
 
 
+# audits that a cluster keeps, and the replicas up to which it does: on small ones, many steps audit
+# the same placement
 KEPT, MOST_KEPT = 8, 10_000
-"""Audits that a cluster keeps, and the replicas up to which it does: on small ones, many steps
-audit the same placement."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,13 +102,11 @@ def partition_scope(cluster: Cluster) -> Scope:
 
 
 def scope_without_forbidden(cluster: Cluster, most: int) -> Scope:
-    """Return the same with nodes closed to the partitions forbidden there, each set a class.
-
-    The scope itself where that is more than ``most`` classes.
-    """
+    """Return the scope with nodes closed to partitions forbidden there; each set is a class."""
     scope, forbidden = partition_scope(cluster), cluster.forbidden
     if not len(forbidden):
         return scope
+    # the scope itself where that is more than ``most`` classes
     return memoize(scope, f"without forbidden {most}", lambda: _narrowed(scope, forbidden, most),
                    forbidden)  # fmt: skip
 

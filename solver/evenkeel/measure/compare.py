@@ -123,11 +123,9 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
 def compare_losses(
     cluster: Cluster, after: Placement, replicas: Ints64, moved: Reals, forced: int
 ) -> Comparison:
-    """Compare where all that moved are some ``replicas (n,)``, ``forced`` of them off lost nodes.
-
-    Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Live replicas
-    lead its partitions. The result equals that of ``compare``, at the cost of nodes and moves.
-    """
+    """Compare where all that moved are ``replicas (n,)``, ``forced`` of them off lost nodes."""
+    # Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Live replicas
+    # lead its partitions. The result equals that of ``compare``, at the cost of nodes and moves.
     before, nodes, bytes_at = cluster.placement, len(cluster.nodes), cluster.bytes_dimension
     flag = np.zeros(len(after.node), bool)
     flag[replicas] = True
@@ -201,12 +199,9 @@ def _moved_load(cluster: Cluster, after: Placement, arrivals: Rows) -> Reals:
 
 
 def sources(before: Placement, after: Placement) -> Ints64:
-    """Return the node that each replica of ``after`` takes the place of, (K,); -1 for none.
-
-    Only a replica on a node that is new to its partition takes a place: that of the node that left
-    its slot, or else of the one that left its partition in the same turn. To stand in another
-    slot is no move, whatever stood there before.
-    """
+    """Return the node that each replica of ``after`` takes the place of, (K,); -1 for none."""
+    # Only a replica on a node that is new to its partition takes a place: that of the node that
+    # left its slot, or else of the one that left its partition in the same turn.
     joins, leaves = joined(before, after), joined(after, before)
     found = np.full(len(after.node), -1, np.int64)
     went = np.flatnonzero(leaves)

@@ -33,10 +33,7 @@ class CostParts:
 
 
 def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
-    """Count what a placement costs.
-
-    O(K + N D + length of the tables).
-    """
+    """Count what a placement costs, in O(K + N D + length of the tables)."""
     placed = PlacementCounts.of(cluster, placement)
     loads, nodes = placed.loads, cluster.nodes
     above = np.maximum(0.0, loads - nodes.watermark).sum(axis=0)

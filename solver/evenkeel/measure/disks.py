@@ -145,14 +145,10 @@ def _contents(cluster: Cluster, after: Placement) -> NodeContents:
 
 
 def disk_targets(cluster: Cluster, contents: NodeContents, tolerance: float | None) -> Reals:
-    """Return what each disk may hold, (M,): no more than its capacity, 0 where it takes nothing.
-
-    Any amount on a node that is down.
-
-    The share of a disk is that of its capacity in those of the node's usable disks; they have
-    equal shares where a capacity is unlimited. No target is below what whole replicas force: of
-    k m + 1 replicas some disk of m holds k + 1.
-    """
+    """Return what each disk may hold, (M,): no more than its capacity, 0 where it takes nothing."""
+    # Any amount on a node that is down. The share of a disk is that of its capacity in those of the
+    # node's usable disks, an equal one where a capacity is unlimited. No target is below what whole
+    # replicas force: of k m + 1 replicas some disk of m holds k + 1.
     disks, nodes = cluster.disks, len(cluster.nodes)
     assert disks is not None, "asked of a cluster without disks"
     usable, of = disks.usable, disks.node
@@ -196,11 +192,9 @@ def _level(cluster: Cluster, contents: NodeContents, loads: Reals) -> float:
 
 
 def fewest_disk_moves(cluster: Cluster, contents: NodeContents, targets: Reals) -> int:
-    """Return how many replicas must change the disk of their node at least.
-
-    All leave a disk that takes nothing. A disk above its target without what arrives gives up at
-    least as many as its largest ones are that weigh the excess.
-    """
+    """Return how many replicas must change the disk of their node at least."""
+    # All leave a disk that takes nothing. A disk above its target without what arrives gives up at
+    # least as many as its largest ones are that weigh the excess.
     disks = cluster.disks
     assert disks is not None, "asked of a cluster without disks"
     free = np.flatnonzero((contents.home >= 0) & ~contents.fixed)
@@ -227,10 +221,8 @@ def price_of_moves(cluster: Cluster, goals: Goals, after: Placement) -> float:
 
 
 def least_price(cluster: Cluster, goals: Goals, moves: int) -> float:
-    """Return what moves cost at least where as many as ``moves`` are needed between nodes.
-
-    What must leave its disk, on any node, moves between nodes or inside of one.
-    """
+    """Return what moves cost at least where as many as ``moves`` are needed between nodes."""
+    # what must leave its disk, on any node, moves between nodes or inside of one
     contents, partitions = node_contents(cluster, cluster.placement), cluster.partitions
     owner = cluster.placement.owner
     lightest = partitions.load.lightest_by_dimension[cluster.bytes_dimension]

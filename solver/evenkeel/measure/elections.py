@@ -13,8 +13,8 @@ from evenkeel.model.placement import Flag, Role
 from evenkeel.model.reading.arrays import Flags, Ints32, Roles
 from evenkeel.model.runtime.memoize import memoize
 
+# where a replica may lead: nowhere, only away from where it came from, or on any node that may
 NOWHERE, MOVED, ANYWHERE = 0, 1, 2
-"""Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
 
 
 def blocking(cluster: Cluster) -> Flags:
@@ -41,19 +41,15 @@ def led_from(cluster: Cluster) -> Ints32:
 
 
 def leads_on(cluster: Cluster) -> Flags:
-    """Return whether who led each partition leads it until another can, (P,) bool.
-
-    Not where it is lost, nor where its node keeps its replicas, but may no longer lead.
-    """
+    """Return whether the leader of each partition leads it until another can, (P,) bool."""
+    # not where it is lost, nor where its node keeps its replicas, but may no longer lead
     nodes, was = cluster.nodes, led_from(cluster)
     return np.asarray((was >= 0) & np.append(nodes.may_lead | ~nodes.may_receive, False)[was])
 
 
 def ready(cluster: Cluster) -> Flags:
-    """Return whether each replica, where it came from, could lead at once; (K,).
-
-    It lives; and where some live replicas are reported in sync, it is one of these.
-    """
+    """Return whether each replica could lead at once where it came from, (K,)."""
+    # it lives; and where some live replicas are reported in sync, it is one of these
     placement = cluster.placement
     lives = np.append(cluster.nodes.alive, False).take(placement.node)
     if not placement.flags.any():
@@ -70,8 +66,6 @@ def ready(cluster: Cluster) -> Flags:
 def electable(cluster: Cluster) -> Roles:
     """Return where each replica may lead, (K,): nowhere, only where it moves to, or anywhere.
 
-    Shape (0,) where all may lead anywhere. A leader may always lead on.
-
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
     ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]],
@@ -79,6 +73,7 @@ def electable(cluster: Cluster) -> Roles:
     >>> electable(c).tolist() == [ANYWHERE, MOVED, ANYWHERE]
     True
     """
+    # shape (0,) where all may lead anywhere; a leader may always lead on
     placement = cluster.placement
     if not placement.flags.any():
         return np.zeros(0, np.uint8)
@@ -107,12 +102,10 @@ def _electable(cluster: Cluster) -> Roles:
 
 
 def led_alone(cluster: Cluster, nodes: Flags) -> Flags:
-    """Return which partitions are led on some nodes (N,), and only there as they are now, (P,).
-
-    To lead nothing is no reason to move data: where no other replica can lead where it is, these
-    stay, unless their node gives its replicas away, or one on a dead node is replaced, by which
-    they may be led.
-    """
+    """Return which partitions are led on some nodes (N,), and only there as they are now, (P,)."""
+    # To lead nothing is no reason to move data: where no other replica can lead where it is, these
+    # stay, unless their node gives its replicas away, or one on a dead node is replaced, by which
+    # they may be led.
     held = cluster.placement
     nodes = nodes & cluster.nodes.may_hold
     others = np.append(cluster.nodes.may_lead & ~nodes, False)[held.node]
@@ -125,10 +118,8 @@ def led_alone(cluster: Cluster, nodes: Flags) -> Flags:
 
 
 def would_lead(cluster: Cluster, node: Ints32) -> Flags:
-    """Return whether each replica would be elected on ``node (K,)``.
-
-    A replica that comes to where another one lags changes nothing there: that one stays.
-    """
+    """Return whether each replica would be elected on ``node (K,)``."""
+    # a replica that comes to where another one lags changes nothing there: that one stays
     found, where = np.ones(len(node), np.bool_), electable(cluster)
     if not len(where):
         return found

@@ -129,8 +129,8 @@ class Explanation:
         return "\n".join(map(printable, lines))
 
 
+# text for nodes that no rule forbids; all replicas together may still not fit there
 OPEN = "open to it by itself"
-"""Text for nodes that no rule forbids; all replicas together may still not fit there."""
 
 
 def _closed_to_all(cluster: Cluster) -> Flags:
@@ -154,10 +154,8 @@ def blocked_nodes(
     replica: int,
     spent: Spent | None = None,
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Return for each node the rule that keeps a replica off it while the others stay.
-
-    Where no rule does, a budget that is ``spent`` may, if the replica is not served where it is.
-    """
+    """Return for each node the rule that keeps a replica off it while the others stay."""
+    # where no rule does, a budget that is ``spent`` may, if the replica is not served where it is
     nodes, topology = cluster.nodes, cluster.topology
     partition = int(placement.owner[replica])
     here = int(placement.node[replica])

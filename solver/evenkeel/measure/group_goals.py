@@ -34,11 +34,9 @@ LISTED = 3  # groups that are named where they miss the goal, those furthest abo
 
 
 def group_targets(cluster: Cluster, goals: Goals | Cost) -> Ints64 | None:
-    """Return the replicas of each group that a node may hold, (G,); None without such a goal.
-
-    They are (1 + tolerance) x the share of a node, or what rules force on one where that is more,
-    rounded down to whole replicas, but never below it rounded up; ``FREE`` for other groups.
-    """
+    """Return the replicas of each group that a node may hold, (G,); None without such a goal."""
+    # (1 + tolerance) x the share of a node, or what rules force on one where that is more, rounded
+    # down to whole replicas, but never below the share rounded up; ``FREE`` for other groups
     if isinstance(goals, Cost) or (groups := goals.groups) is None:
         return None
     return memoize(
@@ -161,16 +159,14 @@ class LeadGoals:
     takers: Flags  # (G, N) nodes of which they are asked; (0, N) if of none
 
     def most(self, group: Ints, node: Ints) -> Ints64:
-        """Return the leaders of some groups that some nodes may have, rounded down to whole ones.
-
-        Any number on nodes that may not lead: the leaders leave them anyway.
-        """
+        """Return the leaders of some groups that some nodes may have, as whole numbers."""
         leads = self.weight[node] > 0.0
         weight = np.where(leads, self.weight[node], 1.0)
         most = np.maximum(
             np.floor(self.above[group] * weight * (1.0 + ROUNDING)),
             np.ceil(self.share[group] * weight * (1.0 - ROUNDING)),
         )
+        # any number on nodes that may not lead: the leaders leave them anyway
         most = np.where(leads, np.maximum(most, self.fewest[group]), np.inf)
         most = np.minimum(most, self.count.max(initial=0))
         whole: Ints64 = most.astype(np.int64)

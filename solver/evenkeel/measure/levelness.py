@@ -125,11 +125,9 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
 
 
 def imbalance_fall(cluster: Cluster, goals: Goals, before: Placement, after: Placement) -> float:
-    """Return by how much the imbalance falls in the dimension where it falls most.
-
-    Of the dimensions and leaders that goals level; where nodes are to be filled, the rise of the
-    emptiest counts as well. An imbalance without end that ends is ``inf``.
-    """
+    """Return by how much the imbalance falls in the dimension where it falls most."""
+    # of the dimensions and leaders that goals level; where nodes are to be filled, the rise of the
+    # emptiest counts as well
     ends = [levelness(cluster, one) for one in (before, after)]
     takes = cluster.nodes.may_receive
     falls = [0.0]

@@ -12,11 +12,7 @@ from evenkeel.model.runtime.memoize import memoize
 
 
 def node_loads(cluster: Cluster, placement: Placement) -> Reals:
-    """Return the load that each node carries, by the roles of its replicas, (N, D) float64.
-
-    The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any
-    other ``load.voter``; an empty slot weighs nothing.
-    """
+    """Return the load that each node carries, by the roles of its replicas, (N, D) float64."""
     return PlacementCounts.of(cluster, placement).loads
 
 
@@ -76,10 +72,8 @@ def wanted_leaders(cluster: Cluster) -> int:
 
 
 def to_be_led(cluster: Cluster) -> Flags:
-    """Return which partitions want a leader, (P,) bool.
-
-    Those that stay as they are without a live one get none.
-    """
+    """Return which partitions want a leader, (P,) bool."""
+    # those that stay as they are without a live one get none
     placement, nodes = cluster.placement, cluster.nodes
 
     def find() -> Flags:
@@ -93,10 +87,8 @@ def to_be_led(cluster: Cluster) -> Flags:
 
 
 def wanted_load(cluster: Cluster) -> Reals:
-    """Return the load of everything wanted: a leader each, the other voters, the rest.
-
-    Partitions that stay as they are get no replicas: what these lack on live nodes is left out.
-    """
+    """Return the load of everything wanted: a leader each, the other voters, the rest."""
+    # partitions that stay as they are get no replicas: what these lack on live nodes is left out
     parts, led, placement = cluster.partitions, has_leaders(cluster), cluster.placement
     stays = unchanged(placement)
 

@@ -21,14 +21,13 @@ from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 from evenkeel.model.runtime.memoize import memoize
 
+# kinds that are judged by the live replicas and leaders instead
 BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
-"""Kinds that are judged by the live replicas and leaders instead."""
 
+# a node that evicts its excess does not count as newly too full
 ONE_KIND = {"transient": "capacity"}
-"""A node that evicts its excess does not count as newly too full."""
 
-LED, UNFIT, LEADERLESS = 0, 1, 2
-"""How well a partition is led."""
+LED, UNFIT, LEADERLESS = 0, 1, 2  # how well a partition is led
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +52,9 @@ def regressions(
     audited: Audit,
     baselines: Callable[[], list[Audit]] | None = None,
 ) -> Regressions:
-    """Compare an audited placement with the one that came in, rule by rule and place by place.
-
-    ``baselines`` returns audits to compare with, by default those of `baselines_of`, and one of
-    the initial placement without the dead replicas that have left.
-    """
+    """Compare an audited placement with the one that came in, rule by rule and place by place."""
+    # ``baselines`` returns audits to compare with, by default those of `baselines_of`, and one of
+    # the initial placement without the dead replicas that have left
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
     if after is before:
@@ -89,14 +86,13 @@ def regressions(
 def breaks_more(cluster: Cluster, before: Audit, after: Audit, kinds: frozenset[str]) -> bool:
     """Return whether rules of some kinds are broken in a place, or by an amount, that is new.
 
-    The two audited placements need not have the same slots.
-
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[2.0]] * 2, placement=[[0], [-1]])
     >>> found = [audit(c, c.placement.replaced(np.array(nodes, np.int32), c.placement.leader))
     ...          for nodes in ([0, -1], [1, -1], [0, 0])]
     >>> [breaks_more(c, found[0], after, frozenset({"capacity"})) for after in found]
     [False, True, True]
     """
+    # the two audited placements need not have the same slots
     broken = [one for one in after.found if one.kind in kinds]
     return any(True for _ in _worse_places(cluster, broken, [before]))
 
@@ -149,8 +145,8 @@ class _Rows(NamedTuple):
         return worse
 
 
+# columns that identify where a rule is broken
 PLACES = ("partition", "group", "node", "tier", "domain", "dimension")
-"""Columns that identify where a rule is broken."""
 
 
 def _rules(found: Violations) -> list[tuple[str, str]]:
@@ -184,10 +180,8 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
 
 
 def _baselines(cluster: Cluster, after: Placement) -> list[Audit]:
-    """Return `baselines_of` a cluster; where only some dead replicas have left, one without them.
-
-    What a dead replica that stays needs of another dead one did not hold before either.
-    """
+    """Return `baselines_of` a cluster; if only some dead replicas left, one without them."""
+    # what a dead replica that stays needs of another dead one did not hold before either
     dead = _dead(cluster)
     left = dead & (after.node != cluster.placement.node)
     more = [_audit_without(cluster, left)] if left.any() and (dead & ~left).any() else []
@@ -295,5 +289,4 @@ def _leaving(cluster: Cluster, audited: Audit) -> Flags:
     return concerned
 
 
-TIER = "tier"
-"""The column of ``Violations`` that names a tier."""
+TIER = "tier"  # the column of ``Violations`` that names a tier

@@ -48,15 +48,13 @@ def piling(placed: PlacementCounts, scope: Scope) -> Flags:
 
 
 def most_away(placed: PlacementCounts, stays: Flags) -> Ints64:
-    """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,).
-
-    One is elsewhere then, to lead.
-    """
+    """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,)."""
     cluster = placed.cluster
     wanted = cluster.partitions.replicas.astype(np.int64)
     if not has_leaders(cluster) or not absent_keepers(cluster).any():
         return wanted
     alive = placed.tallied(stays & np.append(False, cluster.nodes.alive).take(placed.node_row))
+    # one is elsewhere then, to lead
     return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
@@ -71,13 +69,12 @@ def most_by_number(placed: PlacementCounts) -> Reals:
 def most_held(
     cluster: Cluster, part: Ints, parts: int, room: Reals, weight: Reals, *, each: bool = False
 ) -> Ints64:
-    """Return how many replicas of some parts of the partitions each node may hold, (U, N).
-
-    ``part (P,)`` is that of each partition, and ``each`` counts one replica of a partition only. A
-    node that receives replicas may hold those that rules, closed pairs and its number of replicas
-    allow, any other one those that it has and keeps; both as many as fit into its ``room (N, D)``
-    beside what is pinned. Room for far more than the even share by ``weight (N,)`` is no limit.
-    """
+    """Return how many replicas of some parts of the partitions each node may hold, (U, N)."""
+    # ``part (P,)`` is that of each partition, and ``each`` counts one replica of a partition only.
+    # A node that receives replicas may hold those that rules, closed pairs and its number of
+    # replicas allow, any other one those that it has and keeps; both as many as fit into its
+    # ``room (N, D)`` beside what is pinned. Room for far more than the even share by
+    # ``weight (N,)`` is no limit.
     placed, scope, nodes = (
         PlacementCounts.of(cluster, cluster.placement), partition_scope(cluster), cluster.nodes
     )  # fmt: skip
@@ -140,11 +137,9 @@ def _most_fitting(
 
 
 def even_share(most: Ints64, wanted: Ints, weight: Reals) -> Reals:
-    """Return the share of each part on a node of weight 1 where it is even, (U,) float64.
-
-    No node holds more than its ``most (U, N)``, the others share the rest by ``weight (N,)``. The
-    nodes that may hold any share what has no room.
-    """
+    """Return the share of each part on a node of weight 1 where it is even, (U,) float64."""
+    # No node holds more than its ``most (U, N)``, the others share the rest by ``weight (N,)``.
+    # Nodes that may hold any share what has no room.
     on = weight > 0.0
     if (most[:, on] >= wanted[:, None]).all():
         return wanted / (float(weight.sum()) or 1.0)

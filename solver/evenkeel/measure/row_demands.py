@@ -15,8 +15,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Flags, Ints32, Ints64
 from evenkeel.model.rules import LimitKind
 
+# the limits that a row decides by itself; a skew depends on nodes elsewhere
 KINDS: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
-"""The limits that a row decides by itself; a skew depends on nodes elsewhere."""
 
 
 class RowDemands(NamedTuple):

@@ -58,15 +58,12 @@ def at_node(value: Flags, node: Ints32) -> Flags:
 
 
 def distinct_rows(table: Ints64) -> tuple[Ints64, Ints64]:
-    """Return the distinct rows of a table in lexical order, and the index of each row in them.
-
-    One number identifies a row wherever the columns span few enough values: that sorts integers,
-    where ``np.unique`` compares rows byte by byte.
-    """
+    """Return the distinct rows of a table in lexical order, and the index of each row in them."""
     if not len(table):
         return table, np.zeros(0, np.int64)
     least = table.min(axis=0)
     span = table.max(axis=0) - least + 1
+    # one number per row sorts as an integer, where ``np.unique`` compares rows byte by byte
     if np.prod(span.astype(float)) < 2.0**62:
         weight = np.append(np.cumprod(span[:0:-1])[::-1], 1)
         code = (table - least) @ weight

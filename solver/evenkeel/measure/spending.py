@@ -19,8 +19,8 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64
 from evenkeel.model.runtime.figures import quantity
 
+# the most that may be spent of a budget, or that each node may spend of it, (N,)
 Most = float | Ints64
-"""The most that may be spent of a budget, or that each node may spend of it, (N,)."""
 
 
 def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
@@ -99,10 +99,8 @@ def _asked(cluster: Cluster, limits: Limits) -> Iterator[tuple[str, Most]]:
 def _spent(
     cluster: Cluster, after: Placement, asked: Collection[str]
 ) -> Iterator[tuple[str, float | Ints64]]:
-    """Yield the use of each budget, by node; of a domain or a partition, the most of any.
-
-    Domains only where ``asked``: they take the longest.
-    """
+    """Yield the use of each budget, by node; of a domain or a partition, the most of any."""
+    # domains only where ``asked``: they take the longest
     before, serves = cluster.placement, cluster.nodes.serves
     compared = compare(cluster, before, after)
     yield "moves", compared.moves
@@ -132,19 +130,15 @@ def _spent(
 def _standing(
     placement: Placement, domain: Ints32, domains: np.int64, changed: Flags, counted: Flags
 ) -> Ints64:
-    """Return the place, partition times domains plus domain, of each replica that stands in one.
-
-    Those on nodes ``counted (N,)``, and of the partitions that are ``changed (P,)``.
-    """
+    """Return the place, partition times domains plus domain, of each replica that stands in one."""
+    # those on nodes ``counted (N,)``, and of the partitions that are ``changed (P,)``
     inside = np.append(counted & (domain >= 0), False)
     of = np.flatnonzero(inside[placement.node] & changed[placement.owner])
     return placement.owner[of] * domains + domain[placement.node[of]]
 
 
 def _crossings(domains: np.int64, less: Ints64, more: Ints64) -> int:
-    """Return how many replicas stand in places of ``more`` beyond ``less``, in the busiest domain.
-
-    They are counted partition by partition: two that change places within one cross nothing.
-    """
+    """Return how many replicas in places of ``more`` exceed ``less``, in the busiest domain."""
+    # counted partition by partition: two that change places within one cross nothing
     place, beyond = more_often(less, more)
     return int(np.bincount(place % domains, beyond).max(initial=0.0))

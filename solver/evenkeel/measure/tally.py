@@ -16,11 +16,10 @@ from evenkeel.model.runtime.memoize import is_kept
 
 @dataclass(frozen=True, eq=False)
 class PlacementCounts:
-    """Where the K replicas of a placement stand, in one order that suits counting.
+    """Counts of a placement of K replicas, in an order of replicas that suits counting."""
 
-    That order is slot by slot where rows are uniform (all first slots, then all second ones), so
-    that a slot of all partitions is one stretch of memory; else it is row by row.
-    """
+    # That order is slot by slot where rows are uniform, so that a slot of all partitions is one
+    # stretch of memory; else it is row by row.
 
     cluster: Cluster  # n nodes, P partitions
     placement: Placement  # where the replicas are

@@ -9,18 +9,16 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.reading.arrays import Ints64, Reals, read_only
 from evenkeel.model.runtime.memoize import memoize
 
+# powers of two between which the greatest load of a dimension is of ordinary size
 SMALLEST, LARGEST = -30, 60
-"""Powers of two between which the greatest load of a dimension is of ordinary size."""
 
 PRODUCTS = 500  # power of two within which a load times a room neither overflows nor vanishes
 FARTHEST = 600  # power of two within which amounts have squares that neither overflow nor vanish
 
 
 def powers(cluster: Cluster) -> Ints64:
-    """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary.
-
-    Beyond ``FARTHEST`` it is 0 as well, unless the greatest room is as far.
-    """
+    """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary."""
+    # beyond ``FARTHEST`` it is 0 as well, unless the greatest room is as far
     load = cluster.partitions.load
     power = np.frexp(memoize(load, "greatest", lambda: _greatest(load)))[1].astype(np.int64)
     is_far = (power < SMALLEST) | (power > LARGEST)

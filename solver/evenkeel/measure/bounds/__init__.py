@@ -64,11 +64,11 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING, Ints64, Reals, read_only
 
+# classes up to which partitions are distinguished by the nodes that are forbidden to them
 MOST_NARROWED = 64
-"""Classes up to which partitions are distinguished by the nodes that are forbidden to them."""
 
+# factor by which targets are raised at most, so that all of them can be met together
 MOST_RAISED = 2.0**60
-"""Factor by which targets are raised at most, so that all of them can be met together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,12 +278,9 @@ def _crowded(placed: PlacementCounts, goals: Goals, kept: Keepable, proof: Evict
 
 
 def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) -> Bounds:
-    """Prove the same of levels, at the cost of the nodes; of moves, only the ``missing`` replicas.
-
-    That is all there is to prove where a placement is at hand that breaks no rule, is within the
-    targets of goals without floors, and makes just the moves of the ``missing`` replicas that stand
-    where they may not: no proof can ask for more than what is enough.
-    """
+    """Prove bounds of levels, at the cost of the nodes; of moves, only the ``missing`` ones."""
+    # Enough where a placement is at hand that breaks no rule, is within the targets of goals
+    # without floors, and moves just the ``missing`` replicas that stand where they may not.
     return _in_ordinary_units(partial(_of_levels, missing=missing), cluster, goals)
 
 
@@ -358,9 +355,8 @@ def _even_loads(
     placed: PlacementCounts, scope: Scope, parts: Sequence[Forced], wanted: Reals,
     terms: Mapping[str, Reals],
 ) -> tuple[Reals, Reals, list[Forced]]:  # fmt: skip
-    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both.
-
-    The last are further sets of nodes that had too little room.
+    """Return targets of balanced nodes, as loads and in whole replicas, (N, D), and sets of nodes
+    that had too little room.
     """
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
@@ -426,10 +422,8 @@ def goals_reached(
 def level_target(
     placed: PlacementCounts, goals: Goals, even: Reals, least: Reals, parts: Sequence[Forced] = ()
 ) -> Reals:
-    """Return the load that each node may carry for its dimensions to be level, (N, D).
-
-    ``even`` and ``least (N, D)`` are those of ``Bounds``; ``parts`` those of ``parts_of``.
-    """
+    """Return the load that each node may carry for its dimensions to be level, (N, D)."""
+    # ``even`` and ``least (N, D)`` are those of ``Bounds``, ``parts`` those of ``parts_of``
     cluster = placed.cluster
     capacity, load = cluster.nodes.capacity, cluster.partitions.load
     serves = cluster.nodes.serves
@@ -457,12 +451,11 @@ def level_target(
 def _raised_together(
     placed: PlacementCounts, parts: Sequence[Forced], alike: list[int], asks: Reals, most: Reals
 ) -> Reals:
-    """Return targets of dimensions in which replicas are alike, raised if need be; (N, A).
-
-    Each of the targets ``most (N, A)`` may have room for all, yet all of them together not, where
-    capacities are unlike. Then the loads that tolerances ask for, ``asks (N, A)``, are raised: the
-    greatest factor is the least that leaves room, so is the next greatest beside it, and so on.
-    """
+    """Return targets of dimensions in which replicas are alike, raised if need be; (N, A)."""
+    # Each of the targets ``most (N, A)`` may have room for all, yet not all of them together, where
+    # capacities are unlike. Then the loads that tolerances ask for, ``asks (N, A)``, are raised:
+    # the greatest factor is the least that leaves room, so is the next greatest beside it, and so
+    # on.
     cluster, units = placed.cluster, placed.cluster.partitions.load.unit[alike]
     nodes, free = cluster.nodes, np.isinf(asks)
     whole = np.where(free, np.inf, np.floor(most / units * NEARLY + WHOLE))
@@ -513,9 +506,8 @@ def _raised_together(
 
 
 def _leaders(cluster: Cluster, goals: Goals, room: Reals) -> tuple[int, float, Reals]:
-    """Return the least greatest number of leaders, its least ratio to the share, and the target.
-
-    The last is for nodes that hold no more than their ``room (N, D)``.
+    """Return the least greatest number of leaders, its least ratio to the share, and the target of
+    nodes that hold no more than their ``room (N, D)``.
     """
     nodes = cluster.nodes
     count = wanted_leaders(cluster)

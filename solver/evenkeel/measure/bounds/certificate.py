@@ -182,11 +182,9 @@ def _tables(
 def _cheapest(
     follow: Reals, lead: Reals | None, members: Sequence[tuple[Rows, bool]], replicas: int, cap: int
 ) -> Reals:
-    """Return the least price of distinct nodes, at most ``cap`` per domain, one of which leads.
-
-    The cheapest followers are taken first; a leader elsewhere takes the place of the dearest of
-    them that makes room for it, which is what exchanges in a partition matroid come to.
-    """
+    """Return the least price of distinct nodes, at most ``cap`` per domain, one of which leads."""
+    # the cheapest followers first; a leader elsewhere displaces the dearest of those that make room
+    # for it, as exchanges in a partition matroid do
     most = [cap if limited else replicas for _, limited in members]
     near = [
         np.sort(follow[:, nodes], axis=1)[:, :room]
@@ -307,11 +305,9 @@ class Certificate:
 
 
 def certified(cluster: Cluster, target: Reals, proof: Certificate) -> int:
-    """Check a certificate, and return how many moves it proves.
-
-    ``target (N, D)`` is the load that each node may carry. By weak duality: A. M. Geoffrion,
-    "Lagrangean relaxation for integer programming", Mathematical Programming Study 2, 1974.
-    """
+    """Check a certificate for loads up to ``target (N, D)``; return the moves that it proves."""
+    # by weak duality: A. M. Geoffrion, "Lagrangean relaxation for integer programming",
+    # Mathematical Programming Study 2, 1974
     faults = FaultList()
     nodes = len(cluster.nodes)
     for name, price, shape in (
@@ -344,10 +340,7 @@ def certified(cluster: Cluster, target: Reals, proof: Certificate) -> int:
 
 
 class Losses:
-    """What overfull nodes could lose: replicas that count, and the excess over the target.
-
-    ``target (N, D)`` is the load that no node may exceed.
-    """
+    """What nodes above ``target (N, D)`` could lose: replicas that count, and the excess."""
 
     def __init__(self, placed: PlacementCounts, kept: Keepable, target: Reals) -> None:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)

@@ -37,8 +37,8 @@ from evenkeel.model.topology import NODE_TIER
 Part = tuple[Flags, float]  # a set of nodes, and how much of a load is forced into it
 LEAST = 1e-300  # stands for nothing where something is divided by it
 MARGIN = 1e-6  # relative difference that rounding cannot make
+# classes up to which partitions are distinguished by the domains that keep replicas of them
 MOST_CLASSES = 1024
-"""Classes up to which partitions are distinguished by the domains that keep replicas of them."""
 
 NONE_KEPT = np.zeros(0, np.intp)  # neither partitions nor nodes
 ALIKE = np.zeros(1, np.intp)  # numbers of voters that do not matter
@@ -46,10 +46,9 @@ ALIKE = np.zeros(1, np.intp)  # numbers of voters that do not matter
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Partitions under one rule that want equally many replicas, taken together. Q classes.
+    """Q classes of partitions that have the same rule and want equally many replicas."""
 
-    Where rules are about voters, they want equally many of these, too.
-    """
+    # where rules are about voters, partitions of a class want equally many of these, too
 
     # rule, wanted: (Q,) the rule, and the number of replicas of each
     rule: Ints64
@@ -75,11 +74,8 @@ class Classes:
         cls, scope: Scope, wanted: Ints, owner: Rows = NONE_KEPT, node: Rows = NONE_KEPT,
         voters: Ints = ALIKE,
     ) -> "Classes":  # fmt: skip
-        """Find the classes of partitions that want so many replicas, (P,), beside those kept.
-
-        The latter are given by partition and node, (E,); in a class they are on the same nodes. Of
-        ``voters (P,)``, where given, each wants equally many.
-        """
+        """Find the classes of partitions that want so many replicas, (P,), beside those kept."""
+        # replicas kept are given by partition and node, (E,); in a class they are on the same nodes
         alike = len(wanted) > 0 and wanted.min() == wanted.max() and voters.min() == voters.max()
         if alike and len(scope.open) == 1 > len(owner):
             one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
@@ -127,11 +123,9 @@ class Forced(NamedTuple):
 def forced_parts(
     placed: PlacementCounts, scope: Scope, usable: Flags, capacity: Reals
 ) -> Iterator[Forced]:
-    """Yield the sets of nodes that rules make fuller than others, and the load forced into them.
-
-    Where some nodes accept nothing, looked at are sets with these and sets without: then all that
-    they hold stays.
-    """
+    """Yield the sets of nodes that rules make fuller than others, and the load forced into them."""
+    # where some nodes accept nothing, there are sets with and without these: all that they hold
+    # stays
     classes = Classes.of(placed, scope)
     yield from _parts(placed, scope, classes, usable, capacity)
     yield from _terms(placed, scope, classes, usable)
@@ -239,12 +233,10 @@ def _spread(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags,
     limits: "Iterable[_Limit]",
 ) -> Iterator[Forced]:  # fmt: skip
-    """Give domains what a spread limit leaves no place for elsewhere.
-
-    With at most a per domain, z domains, and w replicas, any k of the domains together have at
-    least w - a (z - k). Looked at are single domains, and the k with least room; of these the
-    fullest, then the fullest with more domains of what these have beside, and so on.
-    """
+    """Give domains what a spread limit leaves no place for elsewhere."""
+    # With at most a per domain, z domains, and w replicas, any k of the domains together have at
+    # least w - a (z - k). Single domains are tried, and the k with least room; of these the
+    # fullest, then the fullest with more domains of what these have beside, and so on.
     is_shared = _is_shared(placed, scope, usable)
     for inside, domain, bound, wanted, places, room in limits:
         if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
@@ -277,12 +269,10 @@ def fullest(load: Reals, room: Reals) -> Iterator[int]:
 
 
 def _ample(classes: Classes, bound: Flags, places: Reals, room: Reals) -> Reals:
-    """Return how much room in all is enough for a limit to force nothing anywhere, (D,).
-
-    Then no domain has more of all room than the limit lets it take of a partition's replicas.
-    Whatever it keeps out of some domains finds as much room elsewhere as it would on average, so
-    that no part gets fuller than the mean, which another term is about.
-    """
+    """Return how much room in all is enough for a limit to force nothing anywhere, (D,)."""
+    # Then no domain has more of all room than the limit lets it take of a partition's replicas:
+    # what is kept out of some domains finds as much room elsewhere as on average, so that no part
+    # gets fuller than the mean, which another term bounds.
     most = places.max(1, initial=0.0)[bound]
     share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
     ample: Reals = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
@@ -394,10 +384,8 @@ MOST_SETS = 64  # sets of nodes that terms name up to which one within another c
 def asked_on(
     placed: PlacementCounts, scope: Scope, classes: Classes, usable: Flags
 ) -> tuple[Flags, Reals]:
-    """Return the sets of usable nodes that terms name, (S, N), and what they ask for there, (S, Q).
-
-    A term on some nodes of a set asks for replicas in the set, too. Of several the most counts.
-    """
+    """Return the usable nodes that terms name, (S, N), and how many they ask for there, (S, Q)."""
+    # a term on some nodes of a set asks for replicas in the set, too; of several the most counts
     terms = [
         (rule, term)
         for rule, demands in enumerate(scope.demands)
@@ -456,11 +444,9 @@ def _on_nodes(scope: Scope, classes: Classes, domain: Ints32, usable: Flags) -> 
 
 
 def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Reals:
-    """Spread the largest replicas of each group over as many domains as its limit asks for.
-
-    With at most a per domain, one of the k largest is in a domain that is no better than the
-    (k / a)th best, rounded up, and on its largest node at best.
-    """
+    """Spread the largest replicas of each group over as many domains as its limit asks for."""
+    # with at most a per domain, one of the k largest is at best in the domain of rank k / a,
+    # rounded up, on its largest node
     cluster = placed.cluster
     level = np.zeros(capacity.shape[1])
     if (cluster.partitions.group_rule < 0).all():
@@ -547,11 +533,9 @@ def even_shares(
     parts: Sequence[Part],
     fits: Reals,
 ) -> Even:
-    """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
-
-    ``parts`` are masks of nodes with the load that is forced into each. All loads are multiples of
-    ``unit`` (0: of none), and ``fits (N,)`` is the load up to which whole units have room.
-    """
+    """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``."""
+    # ``parts`` are masks of nodes with the load that is forced into each. All loads are multiples
+    # of ``unit`` (0: of none), and ``fits (N,)`` is the load up to which whole units have room.
     lost = max((forced for inside, forced in parts if not inside.any()), default=0.0)
     load = max(load - lost, 0.0)  # what has no place is on no node
     with np.errstate(over="ignore", invalid="ignore"):
@@ -586,11 +570,9 @@ def _divided(load: float, room: Reals, most: Reals, parts: Sequence[Part]) -> Re
 
 
 def _whole(load: float, room: Reals, most: Reals, unit: float, parts: Sequence[Part]) -> Reals:
-    """Return the units of each node, so that all units have a node.
-
-    What a part has room for beyond what is forced into it is room for the rest, though not the
-    other way round: what is forced into a part without room for it finds no place.
-    """
+    """Return the units of each node, so that all units have a node."""
+    # room of a part beyond what is forced into it is room for the rest, though not the reverse:
+    # what is forced into a part without room for it finds no place
     slots = room / unit
     most = np.floor(most / unit * NEARLY + WHOLE)
     least, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
@@ -642,9 +624,8 @@ def filled(load: float, room: Reals, most: Reals) -> float:
 
 
 def _is_held_apart(room: Reals, most: Reals) -> bool:
-    """Return whether nodes of endless room, or that are down and keep, may hold what the rest do.
-
-    The latter have no room, yet hold at most ``most (N,)``.
+    """Return whether nodes of endless room, or nodes without room that keep what they hold, may
+    hold what the rest do.
     """
     return bool(room.sum() == np.inf or ((room == 0.0) & (most > 0.0) & (most < np.inf)).any())
 
@@ -666,10 +647,8 @@ def whole_units(amount: float, unit: float) -> int:
 
 
 def whole_level(room: Reals, count: int, most: Reals | None = None) -> float:
-    """Return the least t for which the sum of floor(t x room), each at most ``most``, reaches it.
-
-    Infinite where there is none, 0 where room has no end.
-    """
+    """Return the least t with a sum of floor(t x room), each at most ``most``, of ``count``."""
+    # infinite if there is none, 0 where room has no end
     if most is None or not (most < np.inf).any():
         return _whole_level(room, count)
     free, level = ~((room == np.inf) & (most < np.inf)), 0.0

@@ -25,11 +25,11 @@ from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Ints64, Reals
 BLOCK = 16_384  # partitions that are looked at together
 TURNS = 40  # rounds in which the prices of loads are improved
 PATIENCE = 4  # rounds without a better bound until steps are halved, from the best prices so far
+# steps along ways between nodes that prices of numbers are worth; any prices give a bound
 STEPS = 2_500
-"""Steps along ways between nodes that prices of numbers are worth; any prices give a bound."""
 
+# nodes between which ways are listed; with more, numbers have no price to begin with
 LARGEST_TABLE = 3_000
-"""Nodes between which ways are listed; with more, numbers have no price to begin with."""
 
 FAR = 1 << 30  # further than any way from node to node
 
@@ -54,16 +54,12 @@ class LeaderBound:
 def leader_bound(
     cluster: Cluster, placement: Placement, target: Reals, leader_target: Reals
 ) -> LeaderBound:
-    """Prove how many leaders must change for a placement to meet its targets, replicas staying.
-
-    ``target (N, D)`` and ``leader_target (N,)`` limit the load and the leaders of each node,
-    ``inf`` for any. O(K + N^2) where leaders are counted; the fewest there, but for partitions with
-    three or more voters that could give way to each other, and for clusters on which that takes
-    more than ``STEPS``. Prices of loads are improved step by step, and are not the best.
-
-    Primal-dual method for flows at least cost: R. Ahuja, T. Magnanti, J. Orlin, Network Flows,
-    1993, section 9.8. Steps along a subgradient: B. Polyak, 1969.
-    """
+    """Prove how many leaders must change for a placement to meet its targets, replicas staying."""
+    # ``target (N, D)`` and ``leader_target (N,)`` limit load and leaders of each node, ``inf`` for
+    # any. O(K + N^2) where leaders are counted; the fewest there, but for partitions with three or
+    # more voters that could give way to each other, and beyond ``STEPS``. Primal-dual method for
+    # flows at least cost: R. Ahuja, T. Magnanti, J. Orlin, Network Flows, 1993, section 9.8. Prices
+    # of loads are improved by steps along a subgradient (B. Polyak, 1969), and are not the best.
     choice = _Choices.of(cluster, placement)
     room = _room(cluster, placement, target, leader_target)
     led = placement.leader_node[choice.partition]
@@ -87,18 +83,13 @@ def _proven(choice: "_Choices", price: Reals, room: Reals) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Choices:
-    """Possible leaders of M partitions: up to S eligible voters of each, at least one.
-
-    ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change, ``inf`` for none;
-    ``gain`` (D, M), what leading adds to the load of a voter; ``forced`` (M,), whether every choice
-    is a change.
-    """
+    """Possible leaders of M partitions: up to S eligible voters of each, at least one."""
 
     partition: Rows
-    node: Rows
-    cost: Reals
-    gain: Reals
-    forced: Flags
+    node: Rows  # (S, M), -1 for none
+    cost: Reals  # (S, M), 1 where that is a change, ``inf`` for none
+    gain: Reals  # (D, M), what leading adds to the load of a voter
+    forced: Flags  # (M,), whether every choice is a change
 
     @classmethod
     def of(cls, cluster: Cluster, placement: Placement) -> "_Choices":
@@ -227,10 +218,8 @@ def _distances(passes: Ints64, spare: Ints64) -> Ints64:
 def _pass_on(
     passes: Ints64, spare: Ints64, distance: Ints64, closed: Flags, start: int, left: int
 ) -> int:
-    """Let a node that leads too many pass them on along shortest ways; ``closed`` are dead ends.
-
-    Returns how many of the steps that were ``left`` are left now.
-    """
+    """Pass leads of a node with too many on, by shortest ways; return how many steps are left."""
+    # ways do not lead through nodes that are ``closed``
     path: list[int] = [start]
     steps: list[int] = []
     while path and spare[start] < 0 and left > 0:

@@ -24,19 +24,15 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Flags, Ints64, Reals
 
-LOOKS = 8
-"""How often a division is looked at: after 1, 2, 4, ... more steps."""
+LOOKS = 8  # how often a division is looked at: after 1, 2, 4, ... more steps
 
 CLOSE = 1e-4  # a division is level where no node leads more than this share above its set
+# no worth falls behind another by more than this factor in a step: floats have room for all
 STEEPEST = 0.125
-"""No worth falls behind another by more than this factor in a step: floats have room for all."""
 
 
 def leader_shares(cluster: Cluster, room: Reals) -> Even:
-    """Return how many partitions each node leads where that is as level as rules permit.
-
-    No node holds more than its ``room (N, D)``.
-    """
+    """Return the partitions that nodes with ``room (N, D)`` lead, as level as rules permit."""
     nodes = cluster.nodes
     weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
     most = most_led(cluster, room, weight)
@@ -117,11 +113,9 @@ class Ways(NamedTuple):
         return sets & (self.weight > 0.0), alone @ self.wanted
 
     def fullest(self) -> list[Part]:
-        """Return the fullest set by what can be led there only, the one fullest beside, and on.
-
-        Each has all of those before it, and the last all that can be led.
-        """
+        """Return sets of nodes by what only they can lead, fullest first, each with all before."""
         able = np.flatnonzero(self.weight > 0.0)
+        # the last set leads all that can be led
         if self.is_open:
             return [(self.weight > 0.0, float(self.wanted.sum()))]
         worth, found = self.weight / self.weight.max(), [(self.weight > 0.0, 0.0)]
@@ -156,10 +150,8 @@ class Ways(NamedTuple):
         return led
 
     def _alone(self, order: Ints64) -> Reals:
-        """Return what can be led in the first node of an order only, in the first two, and so on.
-
-        What none of them can lead is left out.
-        """
+        """Return what can be led in the first node of an order only, in the first two, and on."""
+        # what none of them can lead is left out
         rank = np.zeros(self.takes.shape[1], np.int64)
         rank[order] = np.arange(1, len(order) + 1)
         last = (self.takes * rank).max(1, initial=0)[self.rule]

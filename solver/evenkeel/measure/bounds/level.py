@@ -44,12 +44,9 @@ ROWS = 1024  # rows that are looked at together
 def level_terms(
     placed: PlacementCounts, scope: Scope, wanted: Reals, parts: Sequence[Forced]
 ) -> Iterator[tuple[str, Reals]]:
-    """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
-
-    Every term holds for every placement that breaks no hard rule. A node that keeps what it has but
-    accepts nothing may be as full as it is now; one that is not even alive is not looked at.
-    ``parts`` are those of ``parts_of``.
-    """
+    """Yield each reason why the fullest node cannot be emptier, and how full it makes it."""
+    # Every term holds for every placement that breaks no hard rule. A node that keeps what it has
+    # but accepts nothing may be as full as it is now; one that is not even alive is left out.
     cluster = placed.cluster
     able, absent = usable(cluster), absent_keepers(cluster)
     capacity = cluster.nodes.capacity
@@ -155,10 +152,8 @@ def whole_replicas(cluster: Cluster, inside: Flags, load: Reals) -> Reals:
 
 
 def largest_replica(placed: PlacementCounts, scope: Scope, able: Flags, capacity: Reals) -> Reals:
-    """Put the largest replica on one of the nodes ``able (N,)`` that may hold it.
-
-    There it is beside the partitions that are on every node which may hold them.
-    """
+    """Put the largest replica on one of the nodes ``able (N,)`` that may hold it."""
+    # there it is beside the partitions that are on every node which may hold them
     cluster = placed.cluster
     leads, everywhere = has_leaders(cluster), _everywhere(placed, scope, able)
     everyone, held = np.ones_like(everywhere), np.zeros_like(capacity)
@@ -230,10 +225,8 @@ def column_maxima(loads: Reals) -> Reals:
 
 
 def pigeonhole(placed: PlacementCounts, able: Flags, capacity: Reals) -> Reals:
-    """Let one of the M nodes ``able (N,)`` hold k + 1 of the k M + 1 largest replicas.
-
-    Source: Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing.
-    """
+    """Let one of the M nodes ``able (N,)`` hold k + 1 of the k M + 1 largest replicas."""
+    # Martello, Toth, Knapsack Problems, 1990, section 8.3: bounds L1 and L2 for bin packing
     cluster = placed.cluster
     level = np.zeros(len(cluster.dimensions))
     copies, count = cluster.partitions.replicas, wanted_replicas(cluster)
@@ -270,12 +263,10 @@ def pigeonhole(placed: PlacementCounts, able: Flags, capacity: Reals) -> Reals:
 
 
 def floor_target(cluster: Cluster, goals: Goals, fair: Reals, even: Reals, target: Reals) -> Reals:
-    """Return the load that each node must hold at least for its dimensions to be level, (N, D).
-
-    That is (1 - floor) x the mean utilisation of its capacity, rounded down where loads only count
-    replicas, no more than its target or than rules leave for it, and no more than all that may
-    stand on it; 0 on nodes that accept nothing, and where no floor is asked for.
-    """
+    """Return the load that each node must hold at least for its dimensions to be level, (N, D)."""
+    # (1 - floor) x the mean utilisation of its capacity, rounded down where loads only count
+    # replicas, but no more than its target, than rules leave for it, and than all that may stand on
+    # it; 0 on nodes that accept nothing, and where no floor is asked for.
     floor = np.zeros(cluster.nodes.capacity.shape)
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if all(tolerance is None for tolerance in asked):
@@ -295,12 +286,10 @@ def floor_target(cluster: Cluster, goals: Goals, fair: Reals, even: Reals, targe
 
 
 def floor_mean(cluster: Cluster, fair: Reals) -> Reals:
-    """Return the mean utilisation that floors are counted from, (D,).
-
-    Where some nodes keep what they have and accept nothing it is the mean of all that hold or
-    accept anything: ``fair (D,)`` leaves out the capacity of the former. It does not depend on how
-    much these hold, or floors would rise with what leaves them.
-    """
+    """Return the mean utilisation that floors are counted from, (D,)."""
+    # Where some nodes keep what they have and accept nothing it is the mean of all that hold or
+    # accept anything: ``fair (D,)`` leaves out the capacity of the former. It does not depend on
+    # how much these hold, or floors would rise with what leaves them.
     nodes = cluster.nodes
     keeps = keepers(cluster)
     if not keeps.any():

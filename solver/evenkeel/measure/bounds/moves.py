@@ -35,11 +35,11 @@ from evenkeel.model.topology import NODE_TIER
 ROUNDING = 1e-10  # relative excess, or lack, that may be rounding, and is not counted
 TURNS = 3  # rounds in which the prices of the dimensions are improved
 EAGERNESS = 2.0  # how far one round changes them
+# no dimension is out for good: a round that takes what lacks it can bring it back
 LEAST_WEIGHT = 1e-30
-"""No dimension is out for good: a round that takes what lacks it can bring it back."""
 
+# how many times its node's average a replica has to be, to be looked at; then less, if need be
 WIDENING = (2.0, 0.0)
-"""How many times its node's average a replica has to be, to be looked at; then less, if need be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +141,9 @@ def beyond_group_rules(placed: PlacementCounts, kept: Keepable) -> int:
 
 
 def kept_on_full_nodes(placed: PlacementCounts, kept: Keepable, target: Reals) -> Keepable | None:
-    """Return what can be kept, counting replicas on nodes above a target (N, D) by nodes alone.
-
-    Rules take ``kept.lost`` from some partitions, no matter which. On full nodes such replicas may
-    count for more by their weight. None where no such partition has one there.
-    """
+    """Return what can be kept, counting replicas on nodes above a target (N, D) by nodes alone."""
+    # Rules take ``kept.lost`` from some partitions, no matter which. On full nodes such replicas
+    # may count for more by their weight. None where no such partition has one there.
     if not kept.lost.any():
         return None
     cluster, may_hold = placed.cluster, np.append(False, placed.cluster.nodes.may_hold)
@@ -170,11 +168,9 @@ def _counted(placed: PlacementCounts, missing: int, stays: Flags, lost: Ints64) 
 
 
 def prove_evictions(placed: PlacementCounts, kept: Keepable, targets: Reals) -> list[EvictionProof]:
-    """Prove, for each of several targets, how many replicas the nodes above it must lose.
-
-    Source: a covering knapsack in several dimensions is relaxed to one by a surrogate constraint,
-    F. Glover, "Surrogate constraints", Operations Research 16, 1968.
-    """
+    """Prove, for each of several targets, how many replicas the nodes above it must lose."""
+    # a covering knapsack in several dimensions is relaxed to one by a surrogate constraint: F.
+    # Glover, "Surrogate constraints", Operations Research 16, 1968
     excess = np.maximum(kept.load - targets * (1.0 + ROUNDING), 0.0)
     excess[excess < np.finfo(np.float64).tiny] = 0.0  # one divided by it is no number
     count = np.tile(kept.crowd(placed), (len(targets), 1))
@@ -209,12 +205,10 @@ def prove_evictions(placed: PlacementCounts, kept: Keepable, targets: Reals) -> 
 def _largest(
     placed: PlacementCounts, kept: Keepable, node: Rows, over: Flags, above: float
 ) -> tuple[Reals, Reals]:
-    """Return the larger replicas of each node in a table, and what all others are smaller than.
-
-    A replica is among them if in some dimension that its node has too much of (``over``, (m, D)) it
-    weighs ``above`` times the average there. The table is (D, m, width), padded with 0; the limits
-    (D, m).
-    """
+    """Return the larger replicas of each node in a table, and what all others are smaller than."""
+    # A replica is among them if in some dimension that its node has too much of (``over``, (m, D))
+    # it weighs ``above`` times the average there. The table is (D, m, width), padded with 0; the
+    # limits (D, m).
     average = kept.load[node] / np.maximum(kept.replicas[node], 1)[:, None]
     # even of all, only those that weigh something
     least = np.maximum(above * average, np.finfo(np.float64).tiny)
@@ -245,10 +239,8 @@ def _largest(
 
 
 def _priced(table: Reals, limit: Reals, over: Flags) -> tuple[Ints64, Reals, Flags]:
-    """Find, per row, prices of the dimensions for which the most of the largest items are needed.
-
-    Returns that number, the prices, and whether the table held all items that the proof needs.
-    """
+    """Find, per row, prices of dimensions for which the most of the largest items are needed."""
+    # returns that number, the prices, and whether the table held all items that the proof needs
     count = np.zeros(len(over), np.int64)
     best = np.zeros(over.shape)
     sure = np.ones(len(over), bool)
@@ -288,14 +280,12 @@ def _reweighed(mix: Reals, table: Reals, taken: Flags, over: Flags) -> Reals:
 
 
 def largest_needed(size: Reals) -> tuple[Ints64, Reals]:
-    """Return how many of the largest entries of each row sum up to 1, and the smallest of those.
-
-    Where all of them are too few, it is 0.
-    """
+    """Return how many of the largest entries of each row sum up to 1, and the smallest of those."""
     descending = np.sort(size, axis=1)[:, ::-1]
     enough = np.cumsum(descending, axis=1) >= 1.0 - ROUNDING
     count = np.minimum((~enough).sum(1) + 1, size.shape[1])
     smallest = descending[np.arange(len(size)), count - 1]
+    # 0 where all of them are too few
     return count, np.where(enough[:, -1], smallest, 0.0)
 
 
@@ -343,10 +333,8 @@ def _evened(
     at: Ints64,
     count: Ints64,
 ) -> tuple[Ints64, Ints64, Ints64]:
-    """Return the most in a domain that a skew allows, how many join the emptiest, and new domains.
-
-    Of w replicas in d domains the emptiest has at most w / d, and the fullest no fewer.
-    """
+    """Return the most in a domain by a skew, how many join the emptiest, and new domains."""
+    # of w replicas in d domains the emptiest has at most w / d, and the fullest no fewer
     row, rule = cluster.topology.tier_index(binding.tier), scope.rule[members]
     counts = eligible_domains(cluster, scope, row)
     domains, wanted = counts.sum(1)[rule], cluster.partitions.replicas[members].astype(np.int64)
@@ -364,14 +352,10 @@ def _evened(
 
 
 def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
-    """Prove how full the fullest node is, in whichever dimension, after the fewest moves of all.
-
-    It holds for every placement that places all replicas wanted, breaks no hard rule, and keeps
-    whatever can be kept of the cluster's own placement. A replica for which no node has capacity is
-    left out: there is no such placement then.
-
-    Only the ``largest`` partitions that lack replicas are looked at, if it is given.
-    """
+    """Prove how full the fullest node is, in whichever dimension, after the fewest moves of all."""
+    # It holds for every placement that places all replicas wanted, breaks no hard rule, and keeps
+    # whatever can be kept. A replica for which no node has capacity is left out: there is no such
+    # placement then. Only the ``largest`` partitions that lack replicas are tried, if it is given.
     placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)
     kept = keepable(placed)

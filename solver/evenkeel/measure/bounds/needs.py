@@ -32,8 +32,8 @@ from evenkeel.model.topology import NODE_TIER
 ALL_SUBSETS = 6  # domains up to which every set of them is looked at
 MOST_CLASSES = 64  # kinds of partitions up to which it is asked what keeps a node full
 MOST_PARTS = 24  # sets of nodes that rules name, which are looked at one by one
+# replicas on one node up to which sizes are distinguished that just do not fit once more
 DEEPEST = 4
-"""Replicas on one node up to which sizes are distinguished that just do not fit once more."""
 
 Kind = Literal[
     "load", "whole replicas", "replicas of a node", "nodes", "domains", "group", "leading"
@@ -157,9 +157,8 @@ def out_of_reach(cluster: Cluster, level: Levelness, target: Reals) -> str:
 
 
 def _held(cluster: Cluster, node: int, dimension: int, most: Reals) -> str:
-    """Return rules or pins that keep a node, or one in its domains, above ``most (N,)`` of a load.
-
-    Looked at are the node, its domains and the nodes that rules name; "" where none of them do.
+    """Return rules or pins that keep a node, or one in its domains, above ``most (N,)`` of a load;
+    "" if none that name it do.
     """
     nowhere = np.zeros(len(cluster.nodes), bool)
     ground = _ground(cluster, Case("", nowhere, np.ones(len(cluster.dimensions))))

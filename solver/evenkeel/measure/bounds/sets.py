@@ -30,17 +30,15 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.reading.arrays import Flags, Reals
 from evenkeel.model.topology import NODE_TIER
 
+# sets of nodes, times nodes, times classes of partitions up to which every set is looked at
 MOST_CELLS = 2**17
-"""Sets of nodes, times nodes, times classes of partitions up to which every set is looked at."""
 
 MOST_PARTS = 64  # sets that are forced at most, one after the other
 
 
 def sets_of_kinds(rows: Sequence[NDArray[Any]], classes: int) -> Flags:
-    """Return every set of whole kinds of nodes, (S, N), none first; nodes of a kind agree in rows.
-
-    Where these are too many sets, the last rows are left out; no sets if they still are.
-    """
+    """Return all sets of whole kinds of nodes, (S, N), none first; kinds agree in all rows."""
+    # where these are too many sets, the last rows are left out; no sets if they still are
     nodes = rows[0].shape[1]
     for upto in range(len(rows), 0, -1):
         _, of = np.unique(np.vstack(rows[:upto]), axis=1, return_inverse=True)
@@ -54,10 +52,8 @@ def shares_with_room(
     load: float, room: Reals, most: Reals, unit: float, parts: Sequence[Part], fits: Reals,
     sets: Flags, forced: Reals,
 ) -> tuple[Even, list[Part]]:  # fmt: skip
-    """Return ``even_shares`` where ``sets (S, N)`` hold what is ``forced (S,)``, and those raised.
-
-    A set is held to no more than it has room for.
-    """
+    """Return ``even_shares`` if ``sets (S, N)`` hold their ``forced (S,)``, and sets raised."""
+    # a set is held to no more than it has room for
     holds = whole_loads(np.minimum(np.minimum(most, fits), load), unit)
     within, fresh = sets.astype(np.float64), np.ones(len(sets), bool)
     beyond = max(forced.max(initial=0.0) - load, 0.0)  # what is not placed may be of any set
