@@ -47,6 +47,7 @@ from evenkeel.model.rules import Rule, domains_left
 from evenkeel.model.topology import Topology, read_labels
 
 Parts = Mapping[str, Any]  # the fields of a cluster by name
+# flags of a node in each state; other flags stay as they were
 STATES: Mapping[str, Mapping[str, bool]] = {
     "down": {"alive": False, "accepts": False, "keeps": False, "leads": False},
     "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
@@ -54,29 +55,28 @@ STATES: Mapping[str, Mapping[str, bool]] = {
     "drain": {"accepts": False, "keeps": False, "leads": False},
     "gone": {"alive": False, "accepts": False, "keeps": False, "leads": False, "gone": True},
 }
-"""Flags of a node in each state; other flags stay as they were."""
 
 
+# state of disks after each change that chooses some
 DISK_STATES = {"empty_disks": DiskState.EMPTYING, "fail_disks": DiskState.FAILED}
-"""State of disks after each change that chooses some."""
 
+# changes that choose nodes, disks or partitions
 CHOICES = (*STATES, *DISK_STATES, "pin", "unpin", "remove_nodes", "drop")
-"""Changes that choose nodes, disks or partitions."""
 
+# loads that may be given for single partitions, each with its role
 LOADS = {"load": "voter", "leader_load": "leader", "non_voter_load": "non_voter"}
-"""Loads that may be given for single partitions, each with its role."""
 
+# changes that ``Cluster.replace`` knows under the same names
 ARGUMENTS = ("capacity", *LOADS, "replicas", "voters", "rules", "rule", "placement")
-"""Changes that ``Cluster.replace`` knows under the same names."""
 
+# all that a record may change
 MAY_CHANGE = (*CHOICES, "load_factor", "nodes", "partitions", *ARGUMENTS)
-"""All that a record may change."""
 
+# all rows, or some of them by name, number or expression
 Table = ArrayLike | Mapping[str | int, ArrayLike]
-"""All rows, or some of them by name, number or expression."""
 
+# a factor on all loads, on those of a dimension, of some partitions, or of each partition
 Factor = float | Mapping[str, float] | ArrayLike
-"""A factor on all loads, on those of a dimension, of some partitions, or of each partition."""
 
 
 class NewNodes(TypedDict, total=False):
@@ -761,8 +761,8 @@ def _disk_states(
     return {"disks": disks} if named & DISK_STATES.keys() else {}
 
 
+# arguments that give the number of partitions that join; the first one given counts
 COUNTED_BY = ("load", "leader_load", "non_voter_load", "names", "placement", "replicas")
-"""Arguments that give the number of partitions that join; the first one given counts."""
 
 
 def _without_partitions(parts: Parts, which: NDArray[np.int64]) -> dict[str, Any]:
@@ -911,8 +911,8 @@ def _added(faults: FaultList, parts: Parts, given: Given) -> dict[str, Any]:
     return joined(faults, parts, given)
 
 
+# columns that new nodes have of those they are like
 COPIED = ("capacity", "watermark", "weight", "lead_weight", "max_replicas")
-"""Columns that new nodes have of those they are like."""
 
 
 def _like(faults: FaultList, parts: Parts, given: Given) -> Given:

@@ -154,10 +154,7 @@ def find_disks(faults: FaultList, path: str, disks: Disks, which: Any) -> NDArra
 
 
 def lying(after: Placement, before: Placement) -> NDArray[np.int32] | None:
-    """Return the disk on which each replica of ``after`` lies on the same node in ``before``, (K,).
-
-    -1 where there is none; None where ``before`` names no disks.
-    """
+    """Return the disk of each replica of ``after`` on the same node in ``before``, (K,), or -1."""
     disk = before.disk
     if disk is None:
         return None

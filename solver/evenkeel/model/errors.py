@@ -66,14 +66,13 @@ class InvalidInput(ValueError):
 
 
 def fault_lines(faults: Sequence[Fault]) -> list[str]:
-    """Return lines that list validation errors: the first of each message and the number of others.
-
-    Messages take turns, so that none hides the others.
+    """Return lines for validation errors: the first of each message and the number of others.
 
     >>> none = [Fault(f"names[{i}]", i, "must be a string") for i in range(1500)]
     >>> fault_lines(none)[-2:]
     ['names[19]: must be a string (got 19)', '... and 1,480 more: must be a string']
     """
+    # messages take turns, so that none hides the others
     count: Counter[str] = Counter()
     turns = []
     for i, fault in enumerate(faults):

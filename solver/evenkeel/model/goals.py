@@ -24,8 +24,8 @@ from evenkeel.model.reading.quantities import (
 )
 from evenkeel.model.reading.selection import find_partitions, read_groups
 
+# a share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked
 Tolerance = float | str | None
-"""A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
 
 
 @dataclass(frozen=True, init=False)

@@ -17,12 +17,12 @@ NO_BYTES = (
     'as bytes = "disk" among the rules of tables; other systems have one where sizes are read'
 )
 
+# limits that are one whole number each
 COUNTS = ("moves", "partition_moves", "leader_changes", "disk_moves")
-"""Limits that are one whole number each."""
 
 BY_NODE = ("node_in", "node_out")  # limits that are a whole number for all nodes, or one for each
+# a whole number for every node, one for each that a mapping names, or one for each, (N,)
 NodeCounts = int | Mapping[str, int] | Sequence[int] | NDArray[np.integer] | None
-"""A whole number for every node, one for each that a mapping names, or one for each, (N,)."""
 
 BY_TIER = ("domain_in", "domain_out")  # limits that are a whole number for each tier
 

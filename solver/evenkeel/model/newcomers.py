@@ -16,15 +16,12 @@ from evenkeel.model.names import Names
 
 MOST = 1_000_000
 
+# names of tiers whose domains are machines: a node that joins may come with one of its own
 MACHINES = re.compile("host|server|node|machine|instance", re.IGNORECASE)
-"""Names of tiers whose domains are machines: a node that joins may come with one of its own."""
 
 
 def more_alike(cluster: Cluster, count: int, names: Sequence[str] = ()) -> Cluster:
-    """Return a cluster with more nodes, each like one that accepts, where domains have fewest.
-
-    Without ``names``, they get names that are free.
-    """
+    """Return a cluster with more nodes, each like one that accepts, where domains have fewest."""
     nodes, topology = cluster.nodes, cluster.topology
     accepting = np.flatnonzero(nodes.alive & nodes.accepts & ~nodes.gone)
     if not len(accepting) or not 0 < count <= MOST:
@@ -42,10 +39,8 @@ def more_alike(cluster: Cluster, count: int, names: Sequence[str] = ()) -> Clust
 
 
 def with_unknown_domains(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
-    """Return a cluster with more nodes as ``add_nodes`` does, although their domains are unknown.
-
-    For nodes that others have described, or that stand for many: what a person adds has domains.
-    """
+    """Return a cluster with more nodes as ``add_nodes`` does, though their domains are unknown."""
+    # for nodes that others have described, or that stand for many: what a person adds has domains
     faults = FaultList()
     made = joined(faults, parts_of(cluster), {"capacity": capacity, **given})
     faults.raise_if_any()

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from evenkeel.model.names import Names
 from evenkeel.model.reading.arrays import read_only
 
+# of one replica, in whole units: where there are more, it hardly matters that they are whole
 MOST_UNITS = 64.0
-"""Of one replica, in whole units: where there are more, it hardly matters that they are whole."""
 
 EXACT = 1e-12  # share of a unit by which a multiple of it may be off, such as 0.3 of 0.1
 FEW = 64  # loads by which it is seen first whether there is a unit

@@ -65,8 +65,8 @@ class Flag(IntFlag):
         return getattr(ufunc, method)(*plain, **kwargs)
 
 
+# what is wrong with rows of nodes in the place of a placement
 NO_PLACEMENT = "must be a Placement; cluster.replace(placement=rows).placement is one of rows"
-"""What is wrong with rows of nodes in the place of a placement."""
 
 
 @dataclass(frozen=True, eq=False)

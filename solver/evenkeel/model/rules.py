@@ -14,17 +14,15 @@ from evenkeel.model.reading.keywords import did_you_mean, known_fields
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.model.topology import NODE_TIER, Topology
 
+# fields of a rule with what the nodes of all replicas must meet: whether voters alone count
 REQUIREMENTS = {"require": False, "voters_require": True}
-"""Fields of a rule with what the nodes of all replicas must meet: whether voters alone count."""
 
+# fields with numbers of replicas wanted on some nodes: whether voters alone count
 COUNTS = {"place": False, "voters_place": True}
-"""Fields with numbers of replicas wanted on some nodes: whether voters alone count."""
 
+# a number, or a soft one: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``; None lifts a
+# default
 Amount = int | None | tuple[int, Literal["hard", "soft"]] | tuple[int, Literal["soft"], float]
-"""A number, or a soft one: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``.
-
-None lifts a default.
-"""
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,8 @@ def nodes_meeting(texts: Iterable[str], nodes: Nodes, topology: Topology) -> NDA
 
 
 def domains_left(rule: "Rule", nodes: Nodes, topology: Topology, tier: str) -> list[int]:
-    """Return the domains of a tier with nodes that take replicas of a rule.
-
-    None where such a node has no domain, or for a name that is no tier; ``"node"`` is one.
-    """
+    """Return the domains of a tier, or of ``"node"``, with nodes that take replicas of a rule."""
+    # none where such a node has no domain, or for a name that is no tier
     if tier not in (*topology.tiers, NODE_TIER):
         return []
     takes = nodes.serves & nodes.accepts & nodes_meeting(rule.require, nodes, topology)
@@ -234,10 +230,10 @@ class Rule:
 
 LimitKind = Literal["spread", "min_domains", "max_domains", "skew"]
 
+# fields of a rule with limits: whether the amount is the most that is allowed
 LIMITS: dict[LimitKind, bool] = {
     "spread": True, "min_domains": False, "max_domains": True, "skew": True,
 }  # fmt: skip
-"""Fields of a rule with limits: whether the amount is the most that is allowed."""
 
 
 @dataclass(frozen=True)
@@ -312,8 +308,8 @@ class Limit:
         return f"{self.kind} {self.tier} {self.amount}{strength}"
 
 
+# characters, besides letters, digits and ``_.-~``, that mean nothing in an expression
 PLAIN = " /:@()[]{}.*"
-"""Characters, besides letters, digits and ``_.-~``, that mean nothing in an expression."""
 
 
 def word(text: str) -> str:

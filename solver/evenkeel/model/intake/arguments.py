@@ -13,13 +13,13 @@ from evenkeel.model.rules import Amount, Rule
 
 Node = str | int | None  # a node by its name or its number, or none
 Group = str | int  # a group by its name or its number
+# a label for each node; None, "", NaN or a negative number where it has none
 Labels = ArrayLike | Sequence[str | None]
-"""A label for each node; None, "", NaN or a negative number where it has none."""
 
 Given = Mapping[str, Any]  # arguments of ``Cluster.from_arrays`` by name
 MOST = 2**31  # above every int32
+# arguments with a column for each dimension
 TABLES = ("capacity", "load", "leader_load", "non_voter_load", "watermark")
-"""Arguments with a column for each dimension."""
 
 
 class Arguments(TypedDict, total=False):
@@ -108,10 +108,8 @@ class Sizes(NamedTuple):
 
 
 def by_column(faults: FaultList, given: Given, names: Sequence[str] | None = None) -> Given:
-    """Return arguments whose frames have their columns in one order: that of the dimensions.
-
-    If no frame has the names of the dimensions, or these are not given, the first one's count.
-    """
+    """Return arguments whose frames have their columns in one order: that of the dimensions."""
+    # if no frame has the names of the dimensions, or these are not given, the first one's count
     frames = {name: labels for name in TABLES if (labels := _labels(given.get(name)))}
     if not frames:
         return given

@@ -23,6 +23,7 @@ from evenkeel.model.reading.arrays import (
 )
 from evenkeel.model.topology import NODE_TIER, Topology, read_labels
 
+# one value per node: its type, and its default or the column that it follows by default
 COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
     "alive": (np.bool_, True),
     "accepts": (np.bool_, "alive"),
@@ -35,7 +36,6 @@ COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
     "max_replicas": (np.int32, -1),
     "stands_for": (np.int32, -1),
 }
-"""One value per node: its type, and its default or the column that it follows by default."""
 
 
 def read_nodes(

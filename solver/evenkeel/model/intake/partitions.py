@@ -27,12 +27,12 @@ from evenkeel.model.rules import Rule
 FREE_GROUPS = 1_000  # groups that may be numbered without names however few partitions there are
 LOADS = ("load", "leader_load", "non_voter_load")
 
+# one value per partition: its type and default
 PARTITION_COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
     "min_active": (np.int32, 0),
     "attached": (np.int32, -1),
     "move_cost": (np.float64, 1.0),
 }
-"""One value per partition: its type and default."""
 
 
 def read_partitions(
@@ -43,10 +43,8 @@ def read_partitions(
     rules: Mapping[str, Rule],
     base: Partitions | None,
 ) -> Partitions:
-    """Read given columns of partitions; others are the base's, or else defaults.
-
-    ``wanted`` are the replicas and voters that came with the placement.
-    """
+    """Read given columns of partitions; others are the base's, or else defaults."""
+    # ``wanted`` are the replicas and voters that came with the placement
     count = sizes.partitions
     read: dict[str, Any] = {}
     if base is None or wanted[0] is not base.replicas or wanted[1] is not base.voters:

@@ -43,14 +43,13 @@ from evenkeel.model.rules import (
 from evenkeel.model.topology import NODE_TIER, Topology
 
 Parts = dict[str, Any]  # the fields of a cluster by name
+# arguments for the placement and the wanted numbers of replicas
 OF_PLACEMENT = ("placement", "first", "leader", "role", "flags", "disk", "replicas", "voters")
-"""Arguments for the placement and the wanted numbers of replicas."""
 
-OF_RULES = (
+OF_RULES = (  # arguments that rules are judged by
     *OF_PLACEMENT, "rules", "spread", "rule", "group", "group_names", "group_rule", "domains",
     "crossing", "tags", "attributes", "node_names",
 )  # fmt: skip
-"""Arguments that rules are judged by."""
 
 
 def read_parts(faults: FaultList, given: Given) -> Parts:
@@ -217,8 +216,8 @@ def _depends(
     return read_only(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))
 
 
+# arguments needed to count the replicas that a rule binds
 COUNTED_BY = ("rule", "group", "group_rule", "replicas", "voters", "placement", "first", "role")
-"""Arguments needed to count the replicas that a rule binds."""
 
 
 def read_rules(faults: FaultList, given: Given) -> dict[str, Rule]:
@@ -270,13 +269,13 @@ def check_rules(
 
 
 MOST = 2**31 - 1  # what the amount of a limit may be at most
+# arguments with labels; expressions are not checked against invalid ones
 LABELS = ("domains", "attributes", "node_names")
-"""Arguments with labels; expressions are not checked against invalid ones."""
 
 TAGS = ("tags",)
 
+# limits that no replica at all would meet if their amount were 0
 NEVER_MET_BY_NONE = ("spread", "max_domains")
-"""Limits that no replica at all would meet if their amount were 0."""
 
 
 def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> bool:

@@ -34,8 +34,8 @@ class Rows(NamedTuple):
     first: NDArray[np.int64]
 
 
+# of each partition the replicas and the voters wanted; None before they were read
 Wanted = tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]
-"""Of each partition the replicas and the voters wanted; None before they were read."""
 
 
 def read_placement(

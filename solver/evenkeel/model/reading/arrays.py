@@ -22,12 +22,12 @@ Ints64 = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Roles = NDArray[np.uint8]
 Rows = NDArray[np.intp]  # arrays by what they hold; ``Rows`` are indices
+# share by which sums, rates and times may differ by rounding, as where sums have another order
 ROUNDING = 1e-9
-"""Share by which sums, rates and times may differ by rounding, as where sums have another order."""
 
 LISTED_FAULTS = 10  # bad entries of one array that are listed one by one
+# what amounts may sum to, so that no product of a sum and a count of replicas is infinite
 MOST_IN_ALL = 1e300
-"""What amounts may sum to, so that no product of a sum and a count of replicas is infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def masked_in(value: object) -> NDArray[np.bool_] | None:
     return hidden if hidden.any() else None
 
 
-AXES = {
+AXES = {  # axes of an argument, for the message on a wrong shape
     "capacity": "a row for each node, with a column for each dimension",
     "watermark": "a row for each node, with a column for each dimension",
     "load": "a row for each partition, with a column for each dimension",
@@ -115,7 +115,6 @@ AXES = {
     "non_voter_load": "a row for each partition, with a column for each dimension",
     "placement": "a row for each partition, with the nodes of its replicas",
 }
-"""Axes of an argument, for the message on a wrong shape."""
 
 
 def as_array(

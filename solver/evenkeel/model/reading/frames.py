@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import Fault, InvalidInput
 
 Backend = Literal["pandas", "polars", "pyarrow"]  # packages that make frames
+# packages that make frames; by default the first that is installed
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
-"""Packages that make frames; by default the first that is installed."""
 
 Frame = Any  # a frame of pandas, polars, pyarrow, or of whatever else narwhals knows
 
@@ -42,10 +42,7 @@ def series_of(path: str, frame: Frame) -> dict[str, Any]:
 def frame_of(
     columns: Mapping[str, NDArray[Any] | Sequence[Any]], backend: Backend | None = None
 ) -> Frame:
-    """Make a frame of columns: arrays of numbers, and lists of texts with None where there is none.
-
-    Numbers are not copied where the library takes arrays as they are.
-    """
+    """Make a frame of columns: arrays of numbers, and lists of texts or None."""
     if backend is not None and (not isinstance(backend, str) or backend not in BACKENDS):
         raise InvalidInput([Fault("backend", backend, f"must be one of {[*BACKENDS]}")])
     made = narwhals()
@@ -84,15 +81,13 @@ def texts_of(column: Any) -> list[str]:
 
 
 def lists_of(column: Any) -> list[list[str]]:
-    """Return the texts of each cell of a column of lists, one "" where it has none.
-
-    Of pairs, of a node and a shard within it, they are the first of each.
-    """
+    """Return the texts of each cell of a column of lists, one "" where it has none."""
     cells = column.to_list()
     of = (list, tuple, np.ndarray)
     if not any(isinstance(cell, of) for cell in cells):
         return []
     return [
+        # of pairs, of a node and a shard within it, the first
         [_text(one[0] if isinstance(one, tuple) and len(one) == 2 else one) for one in cell] or [""]
         if isinstance(cell, of)
         else [_text(cell)]
@@ -101,10 +96,8 @@ def lists_of(column: Any) -> list[list[str]]:
 
 
 def numbered_texts(column: Any) -> tuple[list[str], NDArray[np.int64]] | None:
-    """Return the distinct values of a column, by first row, and the value of each cell.
-
-    None if that cannot be had of arrow. A text may come twice, since blanks around it do not count.
-    """
+    """Return distinct values of a column, by first row, and the value of each cell; None if not."""
+    # a text may come twice, since blanks around it do not count
     made = narwhals()
     if column.dtype != made.String and not column.dtype.is_integer():
         return None

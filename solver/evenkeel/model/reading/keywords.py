@@ -14,9 +14,10 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Kind = TypeVar("Kind")
 
+# names up to which the closest is looked for: that of more takes longer than it helps
 MOST_COMPARED = 50_000
-"""Names up to which the closest is looked for: that of more takes longer than it helps."""
 
+# words that take something away, or set to work: proposed only for near misses
 HARMFUL = frozenset(
     [
         "apply",
@@ -38,7 +39,6 @@ HARMFUL = frozenset(
         "shrink",
     ]
 )
-"""Words that take something away, or set to work: proposed only for near misses."""
 
 ALL_BUT = 0.75  # how much a word has to be like one of these
 FIELDS: dict[str, Collection[str]] = {}  # arguments of classes, by the name of each
@@ -76,15 +76,14 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 
 def meant_name(faults: FaultList, word: object, known: Collection[str]) -> str:
-    """Return the same of a name among as many as a cluster may have, for the first few faults.
-
-    The only name of which the word is a part comes first.
+    """Return the hint of ``did_you_mean`` for a name of a cluster, for the first few faults.
 
     >>> meant_name(FaultList(), "ordrs-1", ["orders-0", "orders-1"])
     "; did you mean 'orders-1'?"
     >>> meant_name(FaultList(), "a", ["rabbit@a", "rabbit@b"])
     "; did you mean 'rabbit@a'?"
     """
+    # the only name of which the word is a part comes first
     if len(known) > MOST_COMPARED or len(faults.faults) >= MOST_ASKED or not isinstance(word, str):
         return ""
     part = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
@@ -93,15 +92,13 @@ def meant_name(faults: FaultList, word: object, known: Collection[str]) -> str:
 
 
 def check_keywords(faults: FaultList, given: dict[str, object], known: Collection[str]) -> None:
-    """Note arguments that are not among those known, each with the closest word that is.
-
-    A field of what an argument takes is named as one.
-    """
+    """Note arguments that are not among those known, each with the closest word that is."""
     for word, value in given.items():
         if word not in known:
             holds = [kind for kind, names in FIELDS.items() if kind.lower() in known
                      and word in names]  # fmt: skip
             hint = did_you_mean(word, known)
+            # a field of what an argument takes
             if holds:
                 hint = f"; write {holds[0].lower()}=evenkeel.{holds[0]}({word}=...)"
             faults.add(word, value, f"unknown argument{hint}")

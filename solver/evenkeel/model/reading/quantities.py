@@ -9,16 +9,14 @@ import numpy as np
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
+# bytes in each unit: decimal prefixes count in thousands, binary ones (``Ki``) in 1,024s, and a
+# prefix may stand alone, as amounts are printed
 BYTE_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15, "EB": 10**18,
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
     "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
 }  # fmt: skip
-"""Bytes in each unit: decimal prefixes count in thousands, binary ones (``Ki``) in 1,024s.
-
-A prefix may stand alone, as amounts are printed.
-"""
 
 _UNIT_OF = {unit.lower(): unit for unit in BYTE_UNITS}
 
@@ -36,13 +34,10 @@ _COMMA = re.compile(r"([0-9]+),([0-9]+)")
 def decimal_marks(text: str) -> str:
     """Return the marks, "." or ",", that may be the decimal one of a number; "" for no number.
 
-    A mark before three digits may stand between thousands. Both if the number has no mark.
-
-    Examples
-    --------
     >>> [decimal_marks(one) for one in ("1.5", "10,5", "1.000", "1.000,5", "1,000,000", "x")]
     ['.', ',', '.,', ',', '.', '']
     """
+    # a mark before three digits may stand between thousands; both marks if the number has none
     grouped = _GROUPED.fullmatch(text)
     if grouped is None:
         if _COMMA.fullmatch(text):
@@ -59,16 +54,13 @@ def decimal_marks(text: str) -> str:
 def read_number(text: str, decimal: str = "") -> float | None:
     """Return a number as people write it, such as ``10,5`` or ``1.234,5``; None for other texts.
 
-    ``decimal`` is the mark where it is known. Else one comma before three digits, which may stand
-    between thousands, is in no number, and one point before them is a decimal point.
-
-    Examples
-    --------
     >>> [read_number(one) for one in ("10,5", "1.234,5", "1,234", "1.234", "1'000")]
     [10.5, 1234.5, None, 1.234, 1000.0]
     >>> read_number("1.000", ","), read_number("1,234", ",")
     (1000.0, 1.234)
     """
+    # ``decimal`` is the mark where it is known; else a number with one comma before three digits is
+    # none, and one point before them is a decimal point
     marks = decimal_marks(text)
     if not marks or (decimal and decimal not in marks):
         return None

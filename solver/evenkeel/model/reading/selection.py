@@ -22,17 +22,16 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.topology import Topology
 
+# what may be chosen by: a name, an expression, a number, a mask, or a list of them
 Which = str | int | ArrayLike | Sequence[str | int]
-"""What may be chosen by: a name, an expression, a number, a mask, or a list of them."""
 
 OF_GROUP = "group="  # what stands before the name of a group to choose all its partitions
-OF_GROUPS = (
+OF_GROUPS = (  # the same, and as systems call a group
     OF_GROUP, "topic=", "index=", "pool=", "table=", "resource=", "vhost=", "namespace=",
 )  # fmt: skip
-"""The same, and as systems call a group."""
 
+# what a pattern has that stands for several names; it has to match the whole of a name
 GLOB = ("*", "?")
-"""What a pattern has that stands for several names; it has to match the whole of a name."""
 
 
 def find_nodes(
@@ -109,10 +108,8 @@ def find_partitions(
 def read_groups(
     faults: FaultList, path: str, partitions: Partitions, group: Any, stated: Any
 ) -> list[int]:
-    """Return the partitions of a group, by name, ``topic=NAME``, or number.
-
-    Validation errors quote ``stated``.
-    """
+    """Return the partitions of a group, by name, ``topic=NAME``, or number."""
+    # validation errors quote ``stated``
     names = partitions.group_names
     if isinstance(group, str) and group not in names and group.startswith(OF_GROUPS):
         group = group.partition("=")[2]

@@ -4,8 +4,8 @@ import numpy as np
 
 LARGE = 1e7
 LEAST_EXPONENT = 999_999.5  # from here on six digits are written with an exponent
+# from which amount on prefixes are written, and which
 PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
-"""From which amount on prefixes are written, and which."""
 
 
 BINARY = tuple(

@@ -16,10 +16,8 @@ def imported(where: str) -> Any:
 def on_first_use(
     package: str, tables: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that imports names when they are used.
-
-    Tables have the names of each module with spaces between; one without is such a name itself.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports names when they are used."""
+    # tables have the names of each module with spaces between; one without is such a name itself
     where = {name: f"{module}:{name}" for module, names in tables.items() for name in names.split()}
     where |= {module.rpartition(".")[2]: module for module, names in tables.items() if not names}
     space = vars(sys.modules[package])

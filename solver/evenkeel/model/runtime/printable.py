@@ -6,10 +6,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# control characters, those that turn the direction of writing or show nothing, and half pairs
 ACTING = re.compile(
     "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]"
 )
-"""Control characters, those that turn the direction of writing or show nothing, and half pairs."""
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -37,10 +37,9 @@ def some_of(
 ) -> str:
     """Write the first of several, at most so many, and how many more there are.
 
-    ``count`` is the total number, where ``several`` are only the first of them.
-
     >>> some_of([1, 2, 3], "n{}".format, 2)
     'n1, n2 and 1 more'
     """
+    # ``count`` is the total number, where ``several`` are only the first of them
     left = (len(several) if count is None else count) - most
     return ", ".join(map(text, several[:most])) + (f" and {left:,} more" if left > 0 else "")

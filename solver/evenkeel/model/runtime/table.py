@@ -34,23 +34,17 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: words on the left if it has no ``form``, else figures on the right.
-
-    Texts among the values stay as they are, and None is empty. ``short`` is the head where room is
-    short, ``bars`` are shares of a whole that are drawn beside the values, ``shades`` shares that
-    colour them, ``letters`` the longest word in a page (0: any). ``faint`` columns explain, and
-    ``spare`` ones are in pages only.
-    """
+    """A column: words on the left if it has no ``form``, else figures on the right."""
 
     name: str
     values: Sequence[Any] | NDArray[Any]
-    form: Callable[[Any], str] | None = None
-    short: str = ""
-    bars: Sequence[float | Pair] | None = None
-    shades: Sequence[float] | None = None
-    letters: int = NAME_LETTERS
-    faint: bool = False
-    spare: bool = False
+    form: Callable[[Any], str] | None = None  # of values; texts stay as they are, and None is empty
+    short: str = ""  # the head where room is short
+    bars: Sequence[float | Pair] | None = None  # shares of a whole that are drawn beside the values
+    shades: Sequence[float] | None = None  # shares that colour the values
+    letters: int = NAME_LETTERS  # the longest word in a page (0: any)
+    faint: bool = False  # explains others
+    spare: bool = False  # in pages only
 
     @property
     def words(self) -> bool:
@@ -73,14 +67,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of the same length, a caption, and how many more rows of a kind were left out.
-
-    In a page, what has a ``title`` is folded away under it. As a string it is plain text.
-    """
+    """Columns of the same length, a caption, and how many more rows of a kind were left out."""
 
     columns: Sequence[Column]
     caption: str = ""
-    title: str = ""
+    title: str = ""  # in a page, the table is folded away under it
     left: int = 0
     what: str = "rows"
 
@@ -157,8 +148,8 @@ class Table:
         return frame_of({one.name: one.values for one in self.columns}, backend)
 
 
+# how a table is written, by the suffix of its file
 WRITTEN: dict[str, Callable[[Table], str]] = {".csv": Table.csv, ".json": Table.json}
-"""How a table is written, by the suffix of its file."""
 
 
 def _plain(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
