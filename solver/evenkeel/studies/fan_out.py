@@ -23,18 +23,18 @@ Common = TypeVar("Common")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+# answers the first of some items, one at least; None stands for one that the task has to do
 Together = Callable[[Common, Sequence[Item]], Sequence[Answer | None]]
-"""Answers the first of some items, one at least; None stands for one that the task has to do."""
 
 logger = logging.getLogger("evenkeel.sweep")
 
+# batches per worker: enough that none is idle at the end, few enough to be worth sending
 BATCHES = 16
-"""Batches per worker: enough that none is idle at the end, few enough to be worth sending."""
 
 GRACE = 1.0  # seconds that workers have to hand in what they have done when all is to end
 LONG = 0.02  # seconds between two calls of a callback, which may end the study
+# how many times as many items are done together next, after some that took next to no time
 GROWTH = 4
-"""How many times as many items are done together next, after some that took next to no time."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Shared(Generic[Common]):
         return _unpacked, self._packed
 
 
+# the last value that was sent to this process, by its digest or file
 _received: dict[str, Shared[Any]] = {}
-"""The last value that was sent to this process, by its digest or file."""
 
 
 def _unpacked(key: str, data: bytes) -> Shared[Any]:
@@ -144,11 +144,10 @@ def _unsealed(data: bytes) -> _Sealed[Any]:
 
 
 class _Halt:
-    """Tells tasks in other threads to stop; other processes get a copy that never does.
+    """Tells tasks in other threads to stop; other processes get a copy that never does."""
 
-    Its name tells the tasks of one call from equal ones of another: Dask takes tasks with equal
-    arguments for the same, and one that was cancelled a moment ago would not run.
-    """
+    # the name separates tasks of one call from equal ones of another: Dask takes tasks with equal
+    # arguments for the same, and one that was cancelled a moment ago would not run
 
     def __init__(self, name: str = "") -> None:
         self.event, self.name = Event(), name or uuid4().hex
@@ -166,11 +165,9 @@ def fan_out(
     together: Together[Common, Item, Answer] | None = None,
     ends: Callable[[Answer | Failure | None], bool] = lambda _: False,
 ) -> list[Answer | Failure | None]:
-    """Call a task on every item, whatever becomes of the others, until an answer ``ends`` it.
-
-    What is done ``together`` is left out: it answers the first items that it is given, one at
-    least, and None for what is the task's.
-    """
+    """Call a task on every item, whatever becomes of the others, until an answer ``ends`` it."""
+    # ``together`` answers the first of the items that it is given, one at least, and None for those
+    # that the task has to do
     job = Job(task, together)
     answers: list[Answer | Failure | None] = [None] * len(items)
     done = 0

@@ -39,18 +39,15 @@ from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
 from evenkeel.studies.fan_out import Failure, fan_out
 
+# part of a limit by which sums in another order may differ; the audit allows ten times that
 SLACK = 1e-12
-"""Part of a limit by which sums in another order may differ; the audit allows ten times that."""
 
 Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class PlacementByPart:
-    """What stands where, part by part. n parts, N nodes, D dimensions.
-
-    ``loads`` and ``wanted`` are in the units of each dimension, ``replicas`` and ``leaders`` count.
-    """
+    """What stands where, by n parts, N nodes and D dimensions."""
 
     loads: Table  # what replicas of each part weigh on each node, (n, D, N)
     wanted: Table  # what everything wanted of each part weighs, (n, D)
@@ -114,11 +111,9 @@ def _wanted(cluster: Cluster, part: NDArray[np.int32], parts: int) -> Table:
 def shared_out(
     limit: Table, loads: Table, wanted: Table, size: Table, nodes: "Open", unit: float = 0.0
 ) -> Table:
-    """Divide the limit of each node, (N,), among parts that have ``loads (n, N)`` there; (n, N).
-
-    ``wanted (n,)`` is what each part weighs, ``size (n,)`` its share of everything. With a ``unit``
-    every share is a whole number of units more or less than what stands there.
-    """
+    """Divide the limit of each node, (N,), among parts that have ``loads (n, N)`` there; (n, N)."""
+    # ``wanted (n,)`` is what each part weighs, ``size (n,)`` its share of everything; with a
+    # ``unit`` every share is a whole number of units more or less than what stands there
     whole = loads.sum(0)
     kept = np.divide(limit, whole, out=np.ones_like(whole), where=whole > limit)
     staying = np.where(nodes.hold, loads * kept, 0.0).sum(1)
@@ -162,22 +157,18 @@ PROOF = -1  # the item that is no part but the proof of what the whole can come 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A cluster in parts, and what each part may put on each node. n parts, N nodes, D dimensions.
-
-    Limits are by part: ``capacity`` and ``target (n, N, D)``, ``most_replicas`` and
-    ``most_leaders (n, N)``, and by tier ``tier_capacity (n, domains, D)``.
-    """
+    """A cluster in n parts, and what each may put on N nodes in D dimensions."""
 
     cluster: Cluster
     part: NDArray[np.int32]
     goals: Goals
     seed: int
     levels: Bounds
-    capacity: Table
-    target: Table
-    most_replicas: Table
-    most_leaders: Table
-    tier_capacity: dict[str, Table]
+    capacity: Table  # (n, N, D)
+    target: Table  # (n, N, D)
+    most_replicas: Table  # (n, N)
+    most_leaders: Table  # (n, N)
+    tier_capacity: dict[str, Table]  # by tier (n, domains, D)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +274,8 @@ def _cluster_of(split: Split, i: int) -> Cluster:
 logger = logging.getLogger("evenkeel.parts")
 
 REPLICAS = 8_000_000  # replicas of a part, unless the caller says how many parts
+# replicas of a part on a node, on average; with fewer, what does not come out even costs moves
 FEWEST = 300
-"""Replicas of a part on a node, on average; with fewer, what does not come out even costs moves."""
 
 
 @known_keywords
@@ -441,14 +432,12 @@ Entry = TypeVar("Entry", bound=np.generic)
 
 
 def split(cluster: Cluster, parts: int, seed: int) -> NDArray[np.int32]:
-    """Draw the part of each partition, (P,), so that parts have as many replicas each.
-
-    Groups that a limit or a dependence binds together stay together: the largest first, each goes
-    where the fewest replicas are. The other partitions even that out.
-    """
+    """Draw the part of each partition, (P,), so that parts have as many replicas each."""
     wanted = cluster.partitions.replicas
     part = np.full(len(wanted), -1, np.int32)
     filled = np.zeros(parts, np.int64)
+    # groups that a limit or a dependence binds together stay together, the largest first; the other
+    # partitions even out what that leaves
     bound = _bound_together(cluster)[cluster.partitions.group]
     tied = bound >= 0
     if tied.any():

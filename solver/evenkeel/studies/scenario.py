@@ -36,8 +36,8 @@ from evenkeel.studies.fan_out import Failure
 from evenkeel.verdict import FEWEST_MOVES, GOALS_MET, Status
 
 NO_PARTITIONS = read_only(np.zeros(0, np.int32))
+# fields of arrays, and fields of lists of partitions
 LEVELS, SURVIVALS = ("level", "fullest"), ("before", "after")
-"""Fields of arrays, and fields of lists of partitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +70,9 @@ class Survival:
 
 
 def survival(cluster: Cluster, placement: Placement) -> Survival:
-    """Find the partitions that the state of the nodes puts in danger.
-
-    A node lives if it is alive and not gone. A quorum is a majority of the voters that are placed,
-    wherever they are; learners and non-voters count for none.
-    """
+    """Find the partitions that the state of the nodes puts in danger."""
+    # a quorum is a majority of the voters that are placed, wherever they are; learners and
+    # non-voters count for none
     lives = cluster.nodes.serves
     placed = PlacementCounts.of(cluster, placement)
     parts = cluster.partitions
@@ -268,7 +266,7 @@ def harmlessness(row: Row) -> tuple[float, ...]:
 
 UNKNOWN = ("failed", "not run")
 
-SWEPT = {
+SWEPT = {  # what the columns of scenarios are, by their short heads
     "status": "of the repair, as of a solve",
     "broken": "hard rules broken after it",
     "lost": "partitions that the loss leaves without a live replica",
@@ -280,7 +278,6 @@ SWEPT = {
     "recovery": "how long the plan of the repair takes",
     "short for": "until no partition is short of live replicas",
 }
-"""What the columns of scenarios are, by their short heads."""
 
 
 def scenario_table(cluster: Cluster, rows: Sequence[Row], count: int) -> Table:
@@ -325,14 +322,14 @@ def _time(seconds: float) -> str:
 
 
 PAIRS = " pairs"  # what follows the name of a tier to lose two of its domains at once
+# what a placement counts when it is first asked, whatever the state of the nodes
 COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
-"""What a placement counts when it is first asked, whatever the state of the nodes."""
 
+# what is counted by node, whatever the state of the nodes
 STANDING_ONCE = ("node_row", "replicas", "leaders", "loads")
-"""What is counted by node, whatever the state of the nodes."""
 
+# changes that no scenario may make: partitions are compared with those of the cluster
 COMPARED = ("drop", "partitions")
-"""Changes that no scenario may make: partitions are compared with those of the cluster."""
 
 
 class Asked(TypedDict, total=False):
@@ -493,10 +490,8 @@ def _result_of(study: Study, result: Result) -> ScenarioResult:
 
 
 def loss_results(study: Study, changes: Sequence[Changes]) -> list[ScenarioResult | None]:
-    """Play the first scenarios, one at least, that do no more than lose nodes, all in one go.
-
-    None stands for what takes a search, or is no loss.
-    """
+    """Play the first scenarios, one at least, that do no more than lose nodes, all in one go."""
+    # None stands for what takes a search, or is no loss
     losses: list[Changes] = []
     if study.recovery is None:
         losses = [*takewhile(partial(is_loss, study.asked), changes)]

@@ -45,12 +45,11 @@ from evenkeel.studies.scenario import (
 )
 
 SHOWN = 8  # scenarios that ``str`` spells out, worst first
-DANGERS = {
+DANGERS = {  # what a scenario may leave partitions in
     "lost": "lost",
     "without_quorum": "without a majority of voters",
     "under_min_active": "short of min-active",
 }
-"""What a scenario may leave partitions in."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,16 +35,16 @@ from evenkeel.studies.scenario import (
 from evenkeel.studies.sweep import Sweep, play
 
 SECONDS = 0.5  # what CP-SAT may take where it decides, in deterministic seconds
+# work of a step, at least and for each partition: a few rounds of relief, after which it goes on
+# better from there anew
 STEP, STEP_PER_PARTITION = 1_000_000, 30
-"""Work of a step, at least and for each partition: a few rounds of relief, after which it goes on
-better from there anew."""
 
 MUCH_LESS = 2 / 3  # part of the broken rules that a step may leave, for another one to follow
 ANY = Goals(level=None)  # goals where it only matters that everything has its place
 LEVEL = Goals(level=0.02)  # goals where more has its place if nodes are level
+# why something does not fit: the search found no place, there is none, or rules forbid too little
+# for nodes to be of any help; empty if it fits
 Cause = Literal["", "search", "impossible", "rules"]
-"""Why something does not fit: the search found no place, there is none, or rules forbid too little
-for nodes to be of any help; empty if it fits."""
 
 
 class Terms(NamedTuple):
@@ -150,10 +150,8 @@ def _several(text: str) -> int:
 
 
 def fitted(cluster: Cluster, terms: Terms, start: Placement | None = None) -> Fit:
-    """Place everything, and lose what may be lost; level where less does not do.
-
-    With a ``start``, from there, and in steps: each goes on from where the last one ended.
-    """
+    """Place everything, and lose what may be lost; level only where nothing less suffices."""
+    # with a ``start``, from there, and in steps: each continues where the last one ended
     filled = filled_to(cluster, terms.at_most)
     small = 0 < size_of(cluster) <= terms.decided
     if small or terms.goals is not None or terms.limits is not None:

@@ -12,8 +12,8 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.reading.arrays import entries_of
 from evenkeel.model.reading.keywords import did_you_mean, known_fields
 
+# what all loads are multiplied by, or those of each dimension by name
 Factor = float | Mapping[str, float]
-"""What all loads are multiplied by, or those of each dimension by name."""
 
 
 @known_fields

@@ -18,14 +18,11 @@ from evenkeel.model.reading.quantities import check_number, is_whole
 from evenkeel.model.rules import mask_of, parse_expression
 from evenkeel.model.topology import NODE_TIER
 
-Place = str | Mapping[str, str]
-"""A domain of the widest tier, or labels by tier."""
+Place = str | Mapping[str, str]  # a domain of the widest tier, or labels by tier
 
-MOST_DOMAINS = 24
-"""Domains of the widest tier above which one for each node is a host and no zone."""
+MOST_DOMAINS = 24  # domains of the widest tier above which one for each node is a host and no zone
 
-MOST_KINDS = 200
-"""Types, each in every place where it can stand."""
+MOST_KINDS = 200  # types, each in every place where it can stand
 
 
 @known_fields
@@ -120,10 +117,8 @@ def read_types(faults: FaultList, cluster: Cluster, given: Sequence[NodeType] | 
 
 
 def usual_types(cluster: Cluster) -> list[NodeType]:
-    """Return the type of which there are most nodes that accept replicas, the first of equals.
-
-    Others follow where a rule requires tags or attributes that these nodes do not have.
-    """
+    """Return the type of which there are most nodes that accept replicas, the first of equals."""
+    # others follow where a rule requires tags or attributes that these nodes do not have
     nodes, topology, silent = cluster.nodes, cluster.topology, FaultList()
     accepting = nodes.may_receive
     likes = [_usual(nodes, accepting)] if accepting.any() else []

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 EFFORT = 2.0  # deterministic seconds for each question
+# rows that are asked for at first, those with the least to spare; others once they are not met
 FIRST = 24
-"""Rows that are asked for at first, those with the least to spare; others once they are not met."""
 
 SCALE = 1 << 30  # what a row's largest entry is scaled to, so that its others can be whole numbers
+# what whole prices of all nodes may sum to, so that the solver's sums are exact
 MOST_WHOLE = 1 << 52
-"""What whole prices of all nodes may sum to, so that the solver's sums are exact."""
 
+# significant digits of prices, of which the first that stay below that are kept
 DIGITS = (17, 9, 6, 4, 2)
-"""Significant digits of prices, of which the first that stay below that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +102,11 @@ def cheapest(
     cheaper_than: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Cheapest:
-    """Return the cheapest numbers of nodes, at most ``most (J,)`` each; of these an even choice.
-
-    ``even (J,)`` is the domain of each kind, of which ``standing`` nodes each are there already;
-    what is no more than one of ``too_few`` in every kind, or not ``cheaper_than`` other numbers, is
-    left out.
-    With ``leaves``, for each kind what leaves with each of its nodes, the choice is instead that in
-    which least leaves with those that go, and no more than a ``budget`` ever does.
-    """
+    """Return the cheapest numbers of nodes, at most ``most (J,)`` each; of these an even choice."""
+    # ``even (J,)`` is the domain of each kind, of which ``standing`` nodes are there already. Left
+    # out is what is no more than one of ``too_few`` in every kind, or not ``cheaper_than`` other
+    # numbers. With ``leaves``, what leaves with each node of a kind, the choice is that in which
+    # least leaves, and no more than a ``budget`` ever does.
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -167,11 +164,10 @@ def _leaving(model: CpModel, x: Sequence[Any], leaves: Sequence[NDArray[np.int64
 
 
 class WholePrices(NamedTuple):
-    """Prices as whole numbers of which sums compare as those of the prices do.
+    """Prices as whole numbers of which sums compare as those of the prices do."""
 
-    ``levels`` are, from the dearest down, the whole number and the price of a step; all that is
-    cheaper than a step adds up to less, so that only the order of the two counts.
-    """
+    # ``levels`` are, from the dearest down, the whole number and the price of a step; all that is
+    # cheaper than a step adds up to less, so that only the order of the two counts.
 
     each: list[int]
     levels: list[tuple[int, Fraction]]
@@ -280,8 +276,8 @@ def _solved(model: CpModel, seed: int) -> tuple[Any, Any]:
     return solver, solver.solve(model)
 
 
+# share by which a need may be met and is kept, since more may be asked for than is needed
 FURTHEST = 0.65
-"""Share by which a need may be met and is kept, since more may be asked for than is needed."""
 
 
 IN_DOMAINS = ("domains", "group")  # kinds of needs of which nodes have the room of their domain

@@ -41,11 +41,10 @@ from evenkeel.studies.growth.node_types import (
 from evenkeel.studies.growth.shortages import Cheapest, Rows, Shortage, cheapest, rows_of
 from evenkeel.studies.sweep import Sweep
 
+# what all data of a cluster are scaled to, so that those of a node can be a whole number
 FINE = 1 << 30
-"""What all data of a cluster are scaled to, so that those of a node can be a whole number."""
 
-LISTED = 3
-"""Partitions that are named where their pins keep a node."""
+LISTED = 3  # partitions that are named where their pins keep a node
 
 
 class Leaving(NamedTuple):
@@ -210,32 +209,25 @@ def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
 
 logger = logging.getLogger("evenkeel.size")
 
+# how much more than is proven to be needed is asked for, attempt by attempt, until one fits
 SLACKS = (0.0, 0.005, 0.02, 0.06, 0.16, 0.36, 0.64)
-"""How much more than is proven to be needed is asked for, attempt by attempt, until one fits."""
 
-AGAIN = 4
-"""Further attempts to find something cheaper than what fits."""
+AGAIN = 4  # further attempts to find something cheaper than what fits
 
+# replicas beyond which each is so small that only the room counts, not which nodes have it
 MANY = 20_000
-"""Replicas beyond which each is so small that only the room counts, not which nodes have it."""
 
-PROOFS = 12
-"""Attempts that are proven to be in vain before more is asked for."""
+PROOFS = 12  # attempts that are proven to be in vain before more is asked for
 
-SMALL = 2_000
-"""Replicas x nodes up to which CP-SAT decides where the search finds no place."""
+SMALL = 2_000  # replicas x nodes up to which CP-SAT decides where the search finds no place
 
-LARGEST = 100_000
-"""Nodes that may join in all."""
+LARGEST = 100_000  # nodes that may join in all
 
-LOADS = ("load", "leading", "whole replicas")
-"""Needs of which more may be asked for than is proven."""
+LOADS = ("load", "leading", "whole replicas")  # needs of which more may be asked for than is proven
 
-MOST_LISTED = 8
-"""Shortages that are listed."""
+MOST_LISTED = 8  # shortages that are listed
 
-CROWDED = 0.9
-"""Share of its capacity above which a node is nearly full."""
+CROWDED = 0.9  # share of its capacity above which a node is nearly full
 
 SizingStatus = Literal["optimal", "feasible", "infeasible", "not found"]
 
