@@ -113,13 +113,13 @@ def above_zero(faults: FaultList, path: str, value: float) -> None:
         faults.add(path, value, "must be finite and above 0")
 
 
+# seconds for which a node that was away is suspect. CockroachDB, allocator, store states.
 SUSPECT_FOR = 30.0
-"""Seconds for which a node that was away is suspect. CockroachDB, allocator, store states."""
 
 MILLISECOND = 0.001
 
+# seconds after which a node that is not heard of is dead. CockroachDB, the same.
 DEAD_AFTER = 300.0
-"""Seconds after which a node that is not heard of is dead. CockroachDB, the same."""
 
 DESCRIPTIONS = {
     Health.UP: "up",
@@ -131,12 +131,13 @@ DESCRIPTIONS = {
     Health.ABSENT: "gone",
 }
 
+# states of nodes that answer
 ANSWERING = (Health.UP, Health.SUSPECT, Health.DRAINING, Health.DECOMMISSIONING)
-"""States of nodes that answer."""
 
+# states from which nodes return
 AWAY = (Health.SUSPECT, Health.DRAINING, Health.DECOMMISSIONING, Health.UNKNOWN, Health.DEAD)
-"""States from which nodes return."""
 
+# for each state of ``Changes``: states of the nodes that it concerns, their next one, a verb
 TURNS: dict[str, tuple[Collection[Health], Health, str]] = {
     "down": (ANSWERING, Health.UNKNOWN, "down"),
     "up": ((*AWAY, Health.ABSENT), Health.SUSPECT, "back"),
@@ -144,12 +145,10 @@ TURNS: dict[str, tuple[Collection[Health], Health, str]] = {
     "drain": (ANSWERING, Health.DECOMMISSIONING, "evacuated"),
     "gone": (tuple(Health), Health.ABSENT, "gone"),
 }
-"""For each state of ``Changes``: states of the nodes that it concerns, their next one, a verb."""
 
-REFUSED = (
+REFUSED = (  # changes that do not happen in a simulation
     "pin", "unpin", "remove_nodes", "drop", "partitions", "rules", "placement", *DISK_STATES,
 )  # fmt: skip
-"""Changes that do not happen in a simulation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +232,8 @@ def _nodes_of(faults: FaultList, path: str, cluster: Cluster, which: Which) -> l
     return found
 
 
+# states of nodes that may end; of two at once, the former holds
 STRICTEST = ("down", "drain", "cordon")
-"""States of nodes that may end; of two at once, the former holds."""
 
 
 @dataclass(frozen=True, kw_only=True)

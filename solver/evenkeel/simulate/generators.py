@@ -10,11 +10,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 DIMENSIONS = ("cpu", "disk", "net")  # names of the first dimensions; more are counted on
+# what leading adds to a replica's load, as a share of it, dimension by dimension and around
 LEADER_EXTRA = (1.0, 0.0, 0.5, 0.25)
-"""What leading adds to a replica's load, as a share of it, dimension by dimension and around."""
 
+# part of the variance of a load's logarithm that its dimensions have in common
 COMMON_VARIANCE = 0.6
-"""Part of the variance of a load's logarithm that its dimensions have in common."""
 
 LOAD_STEP = 1.0 / 64.0  # loads are multiples of it, so that they are short in a file
 LARGEST_SHARE = 0.25  # no leader takes more than this share of a small node
@@ -23,16 +23,12 @@ PARTITIONS_PER_GROUP = 100
 
 @dataclass(frozen=True)
 class Disorder:
-    """What is wrong with a cluster: shares of its nodes and partitions.
+    """Shares of the nodes and partitions of a cluster with which something is wrong."""
 
-    ``new`` of the nodes are empty, ``dead`` of them just died; ``skew`` is how unevenly old ones
-    are filled, the deviation of a logarithm; ``unassigned`` of the partitions lack a replica.
-    """
-
-    new: float = 0.10
-    dead: float = 0.03
-    skew: float = 0.15
-    unassigned: float = 0.001
+    new: float = 0.10  # of the nodes: empty
+    dead: float = 0.03  # of the nodes: just died
+    skew: float = 0.15  # how unevenly old nodes are filled: the deviation of a logarithm
+    unassigned: float = 0.001  # of the partitions: lack a replica
 
     def check(self, faults: FaultList) -> None:
         """Note every share that is none."""
@@ -55,12 +51,10 @@ def expansion(
     racks_per_zone: int = 5,
     disorder: Disorder | None = None,
 ) -> Cluster:
-    """Make a cluster that was just expanded: some nodes are empty, some died, some are over-full.
-
-    Nodes come in two sizes, one twice the other, and stand round robin in their zones. Loads are
-    lognormal, correlated between dimensions, and higher for leaders. Replicas stand in different
-    zones, on old nodes only, and unevenly. The rule is one replica of a partition per zone.
-    """
+    """Make a cluster that was just expanded: some nodes are empty, some died, some too full."""
+    # Nodes come in two sizes, one twice the other, and stand round robin in their zones. Loads are
+    # lognormal, correlated between dimensions, and higher for leaders. Replicas stand in different
+    # zones, on old nodes only, and unevenly. The rule is one replica of a partition per zone.
     faults = FaultList()
     for name, count in (
         ("partitions", partitions), ("nodes", nodes), ("zones", zones), ("replicas", replicas),
@@ -128,10 +122,8 @@ def _loads(
     dimensions: int,
     room: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return load, what leading adds, both (P, D), and the capacity of a small node, (D,).
-
-    ``room`` is how many small nodes all load should fill.
-    """
+    """Return load and what leading adds, both (P, D), and the capacity of a small node, (D,)."""
+    # ``room`` is how many small nodes all load should fill
     common = rng.standard_normal((partitions, 1))
     own = rng.standard_normal((partitions, dimensions))
     drawn = np.exp(np.sqrt(COMMON_VARIANCE) * common + np.sqrt(1 - COMMON_VARIANCE) * own)

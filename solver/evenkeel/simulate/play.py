@@ -69,14 +69,11 @@ def never_done(world: World, environment: Environment) -> list[int]:
 
 
 class WorkQueue:
-    """What waits for the one worker of a node: most urgent first, then first come, first served.
-
-    ``working_on`` is the change that the worker waits for, -1 if it is free; ``purgatory`` holds
-    the partitions for which nothing can be done now, with the second of the last try.
-    """
+    """What waits for the one worker of a node: most urgent first, then first come, first served."""
 
     def __init__(self) -> None:
-        self.working_on = -1
+        self.working_on = -1  # the change that the worker waits for; -1 if it is free
+        # partitions for which nothing can be done now, with the second of the last try
         self.purgatory: dict[int, float] = {}
         self._heap: list[tuple[float, int, int]] = []
         self._priority: dict[int, float] = {}
@@ -118,8 +115,8 @@ class WorkQueue:
 
 
 MINUTE = 60.0  # seconds between two passes of the rebalancer of load, a quarter more or less
+# a node's state as a ``StoreView`` has it, by ``Health``
 _STATUS = np.array([0, 2, 3, 5, 4, 6, 6], np.int8)
-"""A node's state as a ``StoreView`` has it, by ``Health``."""
 
 _HOPELESS = ("nothing", "unavailable")
 

@@ -19,8 +19,8 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Demands, World, demands_of
 
+# takes a cluster, goals and a seed, and returns a placement
 Solve = Callable[[Cluster, Goals, int], Placement]
-"""Takes a cluster, goals and a seed, and returns a placement."""
 
 
 def method_named(name: str, options: Options | None = None) -> Solve:
@@ -37,8 +37,8 @@ def method_named(name: str, options: Options | None = None) -> Solve:
 
 
 DRIFT = 1.01  # how much less level, times, is worth another solve
+# disks are not filled further than this, so that they stay below 0.95 until the next look
 FULL = 0.94
-"""Disks are not filled further than this, so that they stay below 0.95 until the next look."""
 
 
 class Balancing(Controller):
@@ -194,10 +194,8 @@ def _step(
 
 
 def with_roles_exchanged(cluster: Cluster) -> Placement:
-    """Return the placement with other voters where that alone meets a rule which is broken.
-
-    CockroachDB #106559: voters and non-voters that hold each other in place.
-    """
+    """Return the placement with other voters where that alone meets a rule which is broken."""
+    # CockroachDB #106559: voters and non-voters that hold each other in place
     placement = cluster.placement
     if not placement.role.any() or placement.slots is None:
         return placement

@@ -20,8 +20,8 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, World
 
+# steps of a pipeline at one moment: each asks for the next one as long as it finds something
 MOST_STEPS = 8
-"""Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""
 
 
 def pipeline(method: str = "balance", **given: object) -> Pipeline:

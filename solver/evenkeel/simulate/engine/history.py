@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from evenkeel.simulate.engine.checks import Finding
     from evenkeel.simulate.engine.scenario import Scenario
 
-TOTALS = (
+TOTALS = (  # what is added up from the beginning
     "moves", "bytes", "leader_changes", "thrash", "failed", "expired", "failovers",
     "below_min_active",
 )  # fmt: skip
-"""What is added up from the beginning."""
 
 
 class Entry(NamedTuple):
@@ -288,16 +287,12 @@ def _ratio(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.f
 
 
 def thrash_percent(series: NDArray[np.float64], spread: float | None = None) -> NDArray[np.float64]:
-    """Measure variation that cancels itself out.
-
-    With u and d the sums of all rises and of all falls, what counts is nothing where either is 0,
-    else a (u + d) + (1 - a) min(u, d) with a = (min / max) ** 0.8.
-
-    CockroachDB, simulator, history: thrashing.
-    """
+    """Measure variation that cancels itself out, in percent."""
     if len(series) < 2:
         return np.zeros(series.shape[1:])
     steps = np.diff(series, axis=0)
+    # CockroachDB, simulator, history (thrashing): with u and d the sums of rises and of falls, what
+    # counts is 0 if either is, else a (u + d) + (1 - a) min(u, d), a = (min / max) ** 0.8
     up, down = np.maximum(steps, 0.0).sum(0), np.maximum(-steps, 0.0).sum(0)
     less, more = np.minimum(up, down), np.maximum(up, down)
     share = np.zeros(less.shape)

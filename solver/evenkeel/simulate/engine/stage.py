@@ -25,11 +25,10 @@ NEVER = 2**62  # later than anything, in milliseconds
 
 
 class Traffic:
-    """What has been asked for and is not done yet.
+    """What has been asked for and is not done yet."""
 
-    One change of a partition is under way at a time. A snapshot takes one of the receiver's lanes
-    and one of the sender's; leadership leaves a node at most once per ``lead_gap``.
-    """
+    # One change of a partition is under way at a time. A snapshot takes one of the receiver's lanes
+    # and one of the sender's; leadership leaves a node at most once per ``lead_gap``.
 
     def __init__(self, world: World, environment: Environment) -> None:
         self.environment = environment
@@ -416,14 +415,12 @@ class Stage:
 
 
 class Gossip:
-    """The last figures that every node has published, as the others know them.
+    """The last figures that every node has published, as the others know them."""
 
-    A node publishes every ``interval`` seconds, and in between once its replicas or leaders have
-    changed by a hundredth, at least by one and at most by three; the others know ``delay`` seconds
-    later. With neither interval nor delay everything is known at once.
-
-    CockroachDB, simulator defaults (10 s, 0.5 s) and gossip on change of capacity.
-    """
+    # A node publishes every ``interval`` seconds, and once its replicas or leaders have changed by
+    # a hundredth, at least by one and at most by three; the others know ``delay`` seconds later.
+    # With neither, everything is known at once. CockroachDB, simulator defaults (10 s, 0.5 s) and
+    # gossip on change of capacity.
 
     def __init__(self, world: World, interval: float, delay: float) -> None:
         self._world = world

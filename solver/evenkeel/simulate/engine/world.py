@@ -162,8 +162,8 @@ class Flight:
 
 
 LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
+# what a world knows of each partition
 ROWS = ("origin", "wanted", "voters", "rule", "node", "role", "leader", "moved_at")
-"""What a world knows of each partition."""
 
 
 class World:
@@ -589,7 +589,7 @@ class Health(IntEnum):
     """Not part of the cluster, or not yet."""
 
 
-FLAGS = np.array(
+FLAGS = np.array(  # what each state means for ``Nodes``: alive, accepts, keeps, leads, gone
     # alive, accepts, keeps, leads, gone
     [
         [1, 1, 1, 1, 0],
@@ -602,10 +602,9 @@ FLAGS = np.array(
     ],
     bool,
 )
-"""What each state means for ``Nodes``: alive, accepts, keeps, leads, gone."""
 
+# a node whose IO score is at least so high, and so many times the mean, is given no replica
 MAY_NOT_RECEIVE = (0.3, 1.1)
-"""A node whose IO score is at least so high, and so many times the mean, is given no replica."""
 MAY_NOT_LEAD = (0.4, 1.75)  # and from here on it leads nothing
 
 
@@ -621,11 +620,10 @@ def health_of(nodes: Nodes) -> NDArray[np.int8]:
     return health
 
 
-KINDS = (
+KINDS = (  # what is counted; in danger is what has fewer live replicas than its ``min_active``
     "under", "over", "unavailable", "in_danger", "violating", "lead_violating",
     "lead_less_preferred",
 )  # fmt: skip
-"""What is counted; in danger is what has fewer live replicas than its ``min_active``."""
 
 
 @dataclass(frozen=True)
@@ -695,16 +693,13 @@ def demands_of(cluster: Cluster) -> list[Demands]:
 
 
 class Conformance:
-    """Counts the partitions that are not as they should be.
+    """Counts the partitions that are not as they should be."""
 
-    They have too few or too many live replicas, no majority (or, where no consensus is
-    needed, no live replica at all), replicas where their rule does not want them, or not as far
-    apart as it wants them (limits on skew, and those of whole groups, are left to the audit), or a
-    leader where it does not want one.
-
-    CockroachDB, replication reports: under-replicated, over-replicated, unavailable, violating
-    constraints, and the same of lease preferences.
-    """
+    # Too few or too many live replicas, no majority (or, without consensus, no live replica),
+    # replicas where a rule does not want them or too close together (skews and rules of whole
+    # groups are left to the audit), or a leader where a rule does not want one. CockroachDB,
+    # replication reports: under-replicated, over-replicated, unavailable, violating constraints,
+    # and the same of lease preferences.
 
     def __init__(self, cluster: Cluster) -> None:
         self._demands = demands_of(cluster)
