@@ -293,8 +293,8 @@ class ManualWorkers(Workers):
         return True
 
 
+# failures that are raised; after any other what was known holds
 REACH_THE_CALLER = (FailureKind.INVALID_REBALANCER_STATUS, FailureKind.UNKNOWN_FAILURE)
-"""Failures that are raised; after any other what was known holds."""
 
 
 @dataclass

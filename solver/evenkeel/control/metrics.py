@@ -27,11 +27,10 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime import logs
 from evenkeel.model.runtime.memoize import memoize
 
-BROKEN_BY_ADDING = frozenset({
+BROKEN_BY_ADDING = frozenset({  # hard rules that a replica too many can break
     "not_accepted", "forbidden", "require", "place", "same_node", "spread", "max_domains",
     "capacity", "tier_capacity", "max_replicas",
 })  # fmt: skip
-"""Hard rules that a replica too many can break."""
 
 
 def needed(cluster: Cluster) -> NDArray[np.int32]:
@@ -118,16 +117,15 @@ def only(assignment: Assignment, rows: NDArray[np.bool_]) -> Assignment:
 
 
 logger = logging.getLogger("evenkeel.control")
+# log what happened in a pipeline: a word, and values by name
 log_event = partial(logs.log_event, logger)
-"""Log what happened in a pipeline: a word, and values by name."""
 
-CALCULATIONS = {
+CALCULATIONS = {  # how the counter and the gauge of calculations begin
     Scope.GLOBAL: "global_baseline_calc",
     Scope.PARTIAL: "partial_rebalance",
     Scope.EMERGENCY: "emergency_rebalance",
     Scope.OVERWRITE: "rebalance_overwrite",
 }
-"""How the counter and the gauge of calculations begin."""
 
 
 @dataclass

@@ -41,6 +41,7 @@ class Operation(Enum):
     """Unknown: everything on it is dropped."""
 
 
+# states by operation: a node that is not assignable and not there is not waited for: gone
 STATES_OF = {
     # of a node that is online, and of one that is not
     Operation.ENABLE: ("up", "down"),
@@ -49,7 +50,6 @@ STATES_OF = {
     Operation.SWAP_IN: ("drain", "gone"),
     Operation.UNKNOWN: ("gone", "gone"),
 }
-"""States by operation: a node that is not assignable and not there is not waited for: gone."""
 
 
 def with_operations(

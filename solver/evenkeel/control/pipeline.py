@@ -171,8 +171,8 @@ def _alike(last: _Bind, cluster: Cluster, swapped: NDArray[np.int32] | None) -> 
 
 logger = logging.getLogger("evenkeel.control")
 
+# version of the best possible, version of the baseline, epoch of the view
 Inputs = tuple[int, int, int]
-"""Version of the best possible, version of the baseline, epoch of the view."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -839,11 +839,10 @@ class Overwrites:
         return None if answer is None else only(answer.assignment, known)
 
 
-ENGINES = {
+ENGINES = {  # where the engine of a method is, ``"module:name"``
     "balance": "evenkeel.control.engines.balance:BalanceEngine",
     "helix_waged": "evenkeel.control.engines.waged:WagedEngine",
 }
-"""Where the engine of a method is, ``"module:name"``."""
 
 
 def engine_of(

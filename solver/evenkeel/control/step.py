@@ -135,11 +135,9 @@ def plan_towards(
     throttle: Throttle | None,
     protocol: str | Protocol | None,
 ) -> Plan:
-    """Return the plan from where a cluster has its replicas to an assignment of the same numbers.
-
-    A replica that stays keeps its slot; one that comes takes that of one which leaves, if it can in
-    the same domains, or an empty one, or one more where there is none.
-    """
+    """Return the plan from a cluster's placement to an assignment of the same numbers."""
+    # A replica that stays keeps its slot; one that comes takes that of one which leaves, in the
+    # same domains if possible, or an empty one, or a new one where there is none.
     start = cluster.placement
     width = np.maximum(np.diff(start.first), np.diff(wanted.first))
     before = _widened(start, width)

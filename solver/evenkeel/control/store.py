@@ -155,8 +155,8 @@ def refuse_stale(kind: Kind, version: int, kept: int) -> None:
 logger = logging.getLogger("evenkeel.control")
 
 MAGIC = b"EVENKEEL"
+# magic, version, length of the header, and the checksum of all that is not this
 PREFIX = struct.Struct("<8sQQ32s")
-"""Magic, version, length of the header, and the checksum of all that is not this."""
 
 ARRAYS = (("first", "<i8"), ("node", "<i4"), ("state", "|u1"), ("known", "|b1"))
 

@@ -273,8 +273,8 @@ def _of_groups(cluster: Cluster) -> Iterator[Any]:
     yield from _by_partition(cluster)
 
 
+# what of a cluster each kind of change is about
 PARTS = {Change.CLUSTER: _of_cluster, Change.NODES: _of_nodes, Change.GROUPS: _of_groups}
-"""What of a cluster each kind of change is about."""
 
 
 def _by_partition(cluster: Cluster) -> tuple[NDArray[Any], ...]:

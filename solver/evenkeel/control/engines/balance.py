@@ -37,20 +37,20 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.quantities import Percent
 
+# where the proven floor is above the fair share: how far a node may be above the floor
 ABOVE_FLOOR = 0.0045
-"""Where the proven floor is above the fair share: how far a node may be above the floor."""
 
+# of what is above the targets, moves that nothing forces must leave no more than this part
 WORTH = 0.97
-"""Of what is above the targets, moves that nothing forces must leave no more than this part."""
 
+# or else they must take away at least this part of what they carry: a small budget will not bring
+# much down at once, but each of its moves should
 FRUITFUL = 0.5
-"""Or else they must take away at least this part of what they carry: a small budget will not bring
-much down at once, but each of its moves should."""
 
 FEW = 4  # lost replicas, the largest ones, by which it is judged how level a cluster can be at once
 AT_ONCE = 250_000  # steps that a search may take in the scopes that a pipeline waits for
+# steps that it may take in a partial run: so many, or so many for each replica if that is more
 IN_PASSING, PER_REPLICA = 1_000_000, 400
-"""Steps that it may take in a partial run: so many, or so many for each replica if that is more."""
 
 
 @dataclass(frozen=True)
@@ -232,11 +232,9 @@ _SCOPES: dict[Scope, Callable[[BalanceEngine, Task], Answer]] = {
 def _start(
     cluster: Cluster, current: Assignment, width: NDArray[np.integer], voters: NDArray[np.int32]
 ) -> Placement:
-    """Give an assignment slots, ``width (P,)`` a row: what is held first, by state, then by node.
-
-    The first ``voters (P,)`` slots of a row vote. An empty row is led by its first slot, as in a
-    cluster that is built without a placement.
-    """
+    """Give an assignment ``width (P,)`` slots a row: what is held first, by state, then node."""
+    # the first ``voters (P,)`` slots of a row vote; an empty row is led by its first slot, as in a
+    # cluster that is built without a placement
     first = np.zeros(len(current) + 1, np.int64)
     np.cumsum(width, out=first[1:])
     held = np.diff(current.first)
@@ -265,10 +263,8 @@ def _fixed(
     pinned: NDArray[np.bool_],
     started: float,
 ) -> _Model:
-    """Model in which ``wanted (P,)`` replicas shall be, and those ``pinned`` stay where they are.
-
-    How level that can be depends on the largest replicas to be placed.
-    """
+    """Model in which ``wanted (P,)`` replicas shall be, and those ``pinned`` stay in place."""
+    # how level that can be depends on the largest replicas to be placed
     held = np.diff(current.first)
     width = np.maximum(held, wanted)
     partitions = cluster.partitions
@@ -300,10 +296,8 @@ def _leaders(engine: BalanceEngine, cluster: Cluster) -> float | None:
 def _targets(
     engine: BalanceEngine, cluster: Cluster, proven: Bounds, least: float
 ) -> NDArray[np.float64]:
-    """Load that each node may carry, (N, D): no fuller than the tightest dimension has to be.
-
-    The fullest node is at least as full as ``least``, in whichever dimension.
-    """
+    """Load that each node may carry, (N, D): no fuller than the tightest dimension has to be."""
+    # the fullest node is at least as full as ``least``, in whichever dimension
     floor = np.maximum(proven.fair, proven.level)
     bounded = np.isfinite(floor) & (floor > 0.0)
     tightest = float(proven.fair[bounded].max(initial=0.0))
@@ -349,11 +343,9 @@ def _placed(model: _Model, node: NDArray[np.int32], leader: NDArray[np.int16]) -
 
 
 def _well_led(engine: BalanceEngine, task: Task, model: _Model, after: Placement) -> Placement:
-    """Hand leadership on where what leaders weigh is not level; every replica stays where it is.
-
-    Only as far as nothing else is less level for it: where leaders carry more than others, the next
-    run would level that again, and so on for ever.
-    """
+    """Hand leadership on where what leaders weigh is not level; every replica stays where it is."""
+    # only as far as nothing else is less level for it: where leaders carry more than others, the
+    # next run would level that again, and so on for ever
     placed = after.node >= 0
     voter = placed & (after.role == Role.VOTER)
     count, voters = (
@@ -480,11 +472,9 @@ def _joined(current: Assignment, living: Assignment, short: NDArray[np.bool_]) -
 
 
 def leaves_room(cluster: Cluster, before: Placement, after: Placement) -> bool:
-    """Whether no node gets fuller than it may until what is to leave it has left.
-
-    ``before`` is where replicas were to be so far, ``after`` where they shall be; where they are,
-    ``cluster`` has. Else later runs would use headroom that the first has yet to make.
-    """
+    """Return whether no node gets fuller than it may until what is to leave it has left."""
+    # ``before`` is where replicas were to be so far, ``after`` where they shall be; where they are,
+    # ``cluster`` has. Else later runs would use headroom that the first has yet to make.
     if not cluster.transient.any():
         return True
     drift = TOLERANCE * cluster.nodes.capacity
@@ -492,12 +482,10 @@ def leaves_room(cluster: Cluster, before: Placement, after: Placement) -> bool:
 
 
 def _beyond(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
-    """How far nodes are above their capacity in transient dimensions, held loads included, (N, D).
-
-    A node that is above it anyhow stays so until all moves are done.
-    """
+    """How far nodes exceed their capacity in transient dimensions with held loads, (N, D)."""
     nodes, now = cluster.nodes, cluster.placement
     loads = levelness(cluster, placement).loads + held_loads(cluster, now, placement)
+    # a node that is above it anyhow stays so until all moves are done
     came = np.maximum(levelness(cluster, now).loads, nodes.capacity)
     bound = cluster.transient & nodes.carries[:, None]
     return np.where(bound, np.maximum(loads - came, 0.0), 0.0)
@@ -545,13 +533,12 @@ def _pairs(
 def with_leading(cluster: Cluster) -> Cluster:
     """Return a cluster with one more dimension: what leaders weigh in the tightest one.
 
-    Its capacity is that of the tightest dimension, so that nothing fits less than before.
-
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[2.0]], placement=[[0, 1]])
     >>> wider = with_leading(c)
     >>> wider.dimensions, wider.partitions.load.leader.tolist()
     (('d0', 'leading d0'), [[2.0, 2.0]])
     """
+    # its capacity is that of the tightest dimension, so that nothing fits less than before
     nodes, partitions = cluster.nodes, cluster.partitions
     full = utilisation(wanted_load(cluster), nodes.capacity[nodes.may_receive].sum(0))
     full = np.where(np.isfinite(full), full, 0.0)
