@@ -13,8 +13,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 
 AGAIN = 2  # how often a search goes on from what it found, each time with less undone
+# reasons to stop after which a small cluster is looked at once more
 SETTLED = ("tolerance", "limits", "exhausted")
-"""Reasons to stop after which a small cluster is looked at once more."""
 
 
 def balance(request: Request) -> Outcome:

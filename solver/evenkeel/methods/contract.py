@@ -141,25 +141,21 @@ class ReadyCluster(Protocol):
     def lose(
         self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
     ) -> Loss | None:
-        """Lose nodes, each named once; None if that takes a search.
-
-        An answer breaks no rule, which was audited apart from the search, and meets the goals; none
-        that meets them makes fewer moves. Where ``limits`` do not allow as many, the most
-        endangered of what was lost has moved, and the rest waits for nothing but a budget.
-        """
+        """Lose nodes, each named once; None if that takes a search."""
+        # An answer breaks no rule, as an audit apart from the search shows, and meets the goals;
+        # none that meets them makes fewer moves. Where ``limits`` do not allow as many, the most
+        # endangered of what was lost has moved, and only a budget keeps the rest.
 
     def lose_each(
         self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
     ) -> LossSeries | None:
-        """Lose nodes, find how that ends, and have them back; then the next ones.
-
-        The first of the losses are answered, as many as there is room for, which is one at least;
-        None if all of them take a search. Each ends as ``lose`` has it.
-        """
+        """Lose nodes, find how that ends as ``lose`` does, and restore them; then the next ones."""
+        # the first of the losses are answered, as many as there is room for, which is one at least;
+        # None if all of them take a search
 
 
+# holds a cluster ready; None if something is wrong with it, which takes a search anyhow
 Holder = Callable[[Cluster], ReadyCluster | None]
-"""Holds a cluster ready; None if something is wrong with it, which takes a search anyhow."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +171,8 @@ class SimulatedState:
     since: NDArray[np.float64]  # (N,) second at which each node came into its state
 
 
+# updates the native data of a cluster to its nodes, loads and placement
 RefreshPayload = Callable[[SimulatedState], Cluster]
-"""Updates the native data of a cluster to its nodes, loads and placement."""
 
 
 @dataclass(frozen=True)

@@ -51,31 +51,31 @@ ANNEALING_SLICE = 1 << 15  # candidates between two looks at the clock
 STEPS = 48  # temperatures of one cooling, in geometric progression
 HOTTEST = 0.3  # first temperature, as a part of what an average replica costs above all watermarks
 COLDEST = 1e-7  # last temperature at the latest, as a part of the first one
+# replicas that cost less than so many temperatures, above all watermarks, wait for the cold
 SMALLEST = 5.0
-"""Replicas that cost less than so many temperatures, above all watermarks, wait for the cold."""
 
 FEWEST = 0.05  # part of the replicas, the largest, that takes part at any temperature
+# a temperature is frozen that accepts less than this part of what the liveliest one accepts
 FROZEN = 0.02
-"""A temperature is frozen that accepts less than this part of what the liveliest one accepts."""
 
 WARM = 0.43  # part of the way down on which most of the cost falls
+# time that a temperature gets below that, and a frozen one, as parts of what a warm one gets
 COLD_SHARE, FROZEN_SHARE = 0.3, 0.1
-"""Time that a temperature gets below that, and a frozen one, as parts of what a warm one gets."""
 
+# penalty per unit above capacity, in units of the dimension's weight, when hot and when cold
 PENALTY = (1.0, 100.0)
-"""Penalty per unit above capacity, in units of the dimension's weight, when hot and when cold."""
 
 PENALISED_BY = 0.2  # part of the way down after which the penalties have reached their height
+# factors per temperature for the penalties of nodes that are above capacity, and of the others
 PENALTY_UP, PENALTY_DOWN = 4.0, 0.65
-"""Factors per temperature for the penalties of nodes that are above capacity, and of the others."""
 
+# penalty weight of a violation of a group's rules, times the geometric mean of first and present
+# temperature: it falls more slowly than the temperature does
 BREACH_PENALTY = 1.0
-"""Penalty weight of a violation of a group's rules, times the geometric mean of first and present
-temperature: it falls more slowly than the temperature does."""
 
+# parts of the way down: from the first on the rules of groups are walls once none is broken; from
+# the second on they are walls, and a search that still breaks one goes back to its best placement
 SOFT_UNTIL, BROKEN_UNTIL = 0.12, 0.3
-"""Parts of the way down: from the first on the rules of groups are walls once none is broken; from
-the second on they are walls, and a search that still breaks one goes back to its best placement."""
 
 
 @dataclass
@@ -278,9 +278,9 @@ def _penalty_weights(
     return penalty_weight
 
 
+# memory for the rows, and as much while they are made; dimensions and replicas for which it does
+# not suffice are left out: such replicas are taken to fit, or to reach every node
 MOST_BYTES = 1 << 28
-"""Memory for the rows, and as much while they are made. Dimensions and replicas for which it does
-not suffice are left out: such replicas are taken to fit, or to reach every node."""
 
 
 def reach_of(
@@ -290,10 +290,8 @@ def reach_of(
     kept: NDArray[np.float64],
     item: NDArray[np.int32],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
-    """Return the nodes that each replica can be on in any placement that keeps the rules.
-
-    ``need (K, D or more)`` is what it takes where it is, ``kept (K, D)`` what at home while away.
-    """
+    """Return the nodes that each replica can be on in any placement that keeps the rules."""
+    # ``need (K, D or more)`` is what it takes where it is, ``kept (K, D)`` what at home while away
     space, narrow = guest_room(problem, need, kept)
     nodes = len(space)
     every = packed(np.ones((1, nodes), bool))
@@ -342,8 +340,8 @@ def guest_room(
     return space, order[lacking[order] > 0]
 
 
+# candidates where neither a work nor a time limit is given: a small cluster takes 0.1 s or so
 FEWEST_CANDIDATES, PER_REPLICA, MOST_CANDIDATES = 100_000, 100, 20_000_000
-"""Candidates where neither a work nor a time limit is given: a small cluster takes 0.1 s or so."""
 
 
 @dataclass(frozen=True)
@@ -374,10 +372,8 @@ def reassign(request: Request) -> Outcome:
 def minimise(
     cluster: Cluster, cost: Cost, watch: Watch, seed: int = 0, start: Placement | None = None
 ) -> Minimum:
-    """Search for the placement of least cost that keeps every hard rule.
-
-    Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
-    """
+    """Search for the placement of least cost that keeps every hard rule."""
+    # Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983)
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
     watermark = np.array(cluster.nodes.watermark.T, order="C")
     problem = compile_problem(cluster, watermark, weight, cost=cost)
@@ -433,12 +429,11 @@ class Cooling:
     from_best: bool
 
 
-COOLINGS = (
+COOLINGS = (  # what they leave of the budget is for polishing
     Cooling(0.03, (0.4, 0.4), from_best=False),  # an early answer, and where it freezes
     Cooling(0.72, (0.0, 0.0), from_best=False),
     Cooling(0.1, (0.4, 0.3), from_best=True),
 )
-"""What they leave of the budget is for polishing."""
 
 
 @dataclass
@@ -614,9 +609,11 @@ def _threads(searches: int) -> Iterator[ThreadPoolExecutor | None]:
         yield pool
 
 
+# fractions of the cooling to which a polished placement is reheated, in turn
 REHEAT = (0.7, 0.6, 0.5, 0.65, 0.55)
-"""Fractions of the cooling to which a polished placement is reheated, in turn."""
 
+# parts of the way down from which the placement that came in is cooled, in turn; and what a move
+# costs at least then, as a part of what an average replica costs above all watermarks
 NEAR_START = (
     (0.7, 0.0),
     (0.5, 0.03),
@@ -626,12 +623,10 @@ NEAR_START = (
     (0.3, 0.03),
     (0.7, 0.003),
 )
-"""Parts of the way down from which the placement that came in is cooled, in turn; and what a move
-costs at least then, as a part of what an average replica costs above all watermarks."""
 
 SHORT = 256  # slices of such a cooling
+# part of the cost within which placements near the one that came in are worth going on with
 NEAR = 1e-4
-"""Part of the cost within which placements near the one that came in are worth going on with."""
 
 POLISHED = 8_000_000  # candidates that polishing looks at before something else has its turn
 OVERSHOT = 1 << 20  # by how much it may pass that, since what it has begun it ends
@@ -730,8 +725,8 @@ def _cheapest_move(problem: Problem) -> float:
 SLICE = 1 << 18  # candidates between two looks at the clock
 MOST_PAIRS = 20_000  # all pairs of nodes are tried where there are no more
 PARTNERS = 40  # otherwise so many, drawn at random, for each node
+# replicas of two nodes that are divided anew, and branches looked at for it
 ITEMS, BRANCHES = 28, 2_000
-"""Replicas of two nodes that are divided anew, and branches looked at for it."""
 
 LOOKED_AT = 4 * ITEMS  # replicas of two nodes that are asked whether they may be items
 WINDOW = 1_000  # replicas in a window for chains and cycles
@@ -756,11 +751,9 @@ def polish(
     work: int,
     seed: int = 0,
 ) -> Polished:
-    """Descend from the best state of a search.
-
-    Gavranović, Buljubašić: An efficient local search with noising strategy for Google machine
-    reassignment problem, Annals of Operations Research 242 (2016), for the kinds of move.
-    """
+    """Descend from the best state of a search."""
+    # kinds of moves: Gavranović, Buljubašić: An efficient local search with noising strategy for
+    # Google machine reassignment problem, Annals of Operations Research 242 (2016)
     done = Polished()
     if not np.isfinite(walk.total[1]) or len(walk.item) == 0 or len(walk.cost) < 2:
         return done

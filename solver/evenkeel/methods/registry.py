@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     from evenkeel.methods.contract import Holder, RefreshPayload, Strategy
     from evenkeel.methods.options import Options
 
-MethodName = Literal[
+MethodName = Literal[  # the names of ``METHODS``, for type checkers
     "balance", "exact", "leaders", "helix_crush", "helix_multiround", "helix_crushed",
     "helix_auto", "helix_waged", "ceph_crush", "ceph_upmap", "cockroach", "longhorn",
 ]  # fmt: skip
-"""The names of ``METHODS``, for type checkers."""
 
 BUDGETS = ("moves", "bytes", "node_in", "node_out")
+# the fields of ``Limits`` that a search keeps while it looks for moves
 ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_changes")
-"""The fields of ``Limits`` that a search keeps while it looks for moves."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,7 @@ def find(name: str) -> Method:
     return METHODS[name]
 
 
-METHODS: dict[str, Method] = {}
-"""The methods by name."""
+METHODS: dict[str, Method] = {}  # the methods by name
 
 
 def register(methods: Iterable[Method]) -> None:

@@ -71,11 +71,9 @@ def joint_prices(
     covers: Sequence[Cover],
     watch: Watch,
 ) -> Prices | None:
-    """Look for prices of load and of losses that prove many moves.
-
-    G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operations Research 8,
-    1960; every stage bounds the whole by its Lagrangian.
-    """
+    """Look for prices of load and of losses that prove many moves."""
+    # G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operations Research 8,
+    # 1960; every stage bounds the whole by its Lagrangian
     partitions = len(cluster.partitions)
     if not 0 < partitions <= MOST_PARTITIONS or len(cluster.nodes) == 0:
         return None
@@ -151,15 +149,13 @@ class _MovesProgram:
     def _crowds(
         self, p: NDArray[np.int64], n: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return each column's crowd, a partition's places in a domain that has too many, and caps.
-
-        Columns in no crowd have -1.
-        """
+        """Return each column's crowd, places of a partition in too full a domain, and caps."""
         domains = int(self.domain.max()) + 2
         key = p * np.int64(domains) + self.domain[n] + 1
         crowded, where, size = np.unique(key, return_inverse=True, return_counts=True)
         owner = (crowded // domains).astype(np.intp)
         tight = (size > self.cap[owner]) & (crowded % domains > 0)
+        # columns in no crowd have -1
         number = np.where(tight, np.cumsum(tight) - 1, -1)
         return number[where.reshape(-1)], self.cap[owner[tight]].astype(np.float64)
 
@@ -252,11 +248,9 @@ SAFE = 1e-11  # relative error that the sum of the bound is allowed, at the expe
 
 
 def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None:
-    """Prove what a weighted sum comes to at least, by the multipliers of a linear program.
-
-    A. Neumaier, O. Shcherbina, "Safe bounds in linear and mixed-integer linear programming",
-    Mathematical Programming 99, 2004.
-    """
+    """Prove what a weighted sum comes to at least, by the multipliers of a linear program."""
+    # A. Neumaier, O. Shcherbina, "Safe bounds in linear and mixed-integer linear programming",
+    # Mathematical Programming 99, 2004
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, vstack
 
@@ -353,15 +347,13 @@ class _Program:
         most: NDArray[np.float64],
         dearest: float = np.inf,
     ) -> None:
-        """Add rows that may come to so much at most, and whose multipliers to no more than that.
-
-        Rows without a finite limit are left out.
-        """
+        """Add rows that may come to at most ``most``, with multipliers up to ``dearest``."""
         from scipy.sparse import coo_array
 
         # wide enough for every column there will be, and cut to size at the end
         width = self.replicas * len(self.cluster.nodes) + self._later()
         rows = coo_array((value, (row, column)), shape=(len(most), width)).tocsr()
+        # rows without a finite limit are left out
         finite = np.isfinite(most)
         self.rows.append(rows[finite])
         self.most.append(most[finite])
@@ -628,11 +620,7 @@ class _Search:
     def _relaxed(
         self, leaves: list[int], stays: list[int]
     ) -> tuple[NDArray[np.float64] | None, int | None]:
-        """Return prices that decide a case; else a replica to split it by, None if it is covered.
-
-        The most that so many replicas cover of the dimension they cover least, in fractions, is a
-        linear program with as many rows as dimensions; its multipliers are the prices.
-        """
+        """Return prices that decide a case; else a replica to split it by, None if covered."""
         from scipy.optimize import linprog
 
         replicas, dimensions = self.share.shape
@@ -641,6 +629,8 @@ class _Search:
         lower[leaves], upper[stays] = 1.0, 0.0
         if len(leaves) > self.count:
             return np.ones(dimensions), None
+        # the most that so many replicas cover of the dimension they cover least, in fractions, is a
+        # linear program with as many rows as dimensions; its multipliers are the prices
         solved = linprog(
             np.append(np.zeros(replicas), -1.0),
             A_ub=np.vstack(
@@ -687,11 +677,9 @@ def least_losses(
     known: Cover,
     out_of_time: Callable[[], bool],
 ) -> Cover:
-    """Prove that a node must lose more replicas than is known, as many more as can be.
-
-    Branch and bound with surrogate duality for knapsack constraints: F. Glover, "Surrogate
-    constraints", Operations Research 16, 1968; Martello, Toth, Knapsack Problems, 1990, section 2.
-    """
+    """Prove that a node must lose more replicas than is known, as many more as can be."""
+    # branch and bound with surrogate duality for knapsack constraints: F. Glover, "Surrogate
+    # constraints", Operations Research 16, 1968; Martello, Toth, Knapsack Problems, 1990, section 2
     over = excess > 0.0
     if not over.any() or len(partition) == 0:
         return known

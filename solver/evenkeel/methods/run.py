@@ -71,32 +71,29 @@ from evenkeel.model.topology import NODE_TIER
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
 
+# environment variable that makes an error of an answer that is worse than what came in
 ASSERTIONS = "EVENKEEL_ASSERTIONS"
-"""Environment variable that makes an error of an answer that is worse than what came in."""
 
-COMPILING = 1.0
-"""Seconds from which on kernels were compiled, not merely loaded."""
+COMPILING = 1.0  # seconds from which on kernels were compiled, not merely loaded
 
+# seconds, and part of it, by which a time limit may be exceeded without a word
 OVERTIME, OVERTIME_SHARE = 0.1, 0.05
-"""Seconds, and part of it, by which a time limit may be exceeded without a word."""
 
-GENTLE = 4
-"""Different costs of moves, the greatest first, from which on partitions are held."""
+GENTLE = 4  # different costs of moves, the greatest first, from which on partitions are held
 
+# message where a method was not begun
 NO_TIME = "There was no time to begin: everything stays as it came."
-"""Message where a method was not begun."""
 
+# warning where a goal for leaders binds nothing
 NO_LEADERS = "No partition of this cluster has a leader: the goal for leaders has no effect."
-"""Warning where a goal for leaders binds nothing."""
 
-SEEDS = 2**62
-"""Seeds are below it, and not below its negative."""
+SEEDS = 2**62  # seeds are below it, and not below its negative
 
+# goals that are refused where a method does not pursue them; the others measure any result
 ASKED_APART = (
     "floor", "soft_yield", "act_above", "worth", "groups", "move_cost", "group_leaders",
     "min_leaders",
 )  # fmt: skip
-"""Goals that are refused where a method does not pursue them; the others measure any result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,11 +347,9 @@ def answered(
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
-    """Return the placement answered; the cluster's own, with all that is counted, if it is that.
-
-    Partitions that are unavailable, being reassigned or left alone keep nodes and leader. Where
-    only the system elects leaders, a live leader leads on, where its replica moves to.
-    """
+    """Return the placement answered; the cluster's own, with all its counts, if it is that."""
+    # partitions that are unavailable, being reassigned or left alone keep nodes and leader; where
+    # only the system elects leaders, a live leader leads on, where its replica moves to
     before, node, leader = cluster.placement, outcome.node, outcome.leader
     if node is before.node and leader is before.leader:
         return before

@@ -57,13 +57,13 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.logs import log_event
 
 LARGEST = 1_000  # replicas x nodes up to which it is tried
+# so many moves above those proven to be needed are too many; where whole groups have rules, which
+# the search before never breaks on its way
 FAR, FAR_IN_GROUPS = 3, 1
-"""So many moves above those proven to be needed are too many; where whole groups have rules, which
-the search before never breaks on its way."""
 
+# deterministic seconds for the moves, for them where too many are left after all, for who leads
+# after that, and for the moves where a time limit is given
 FEWEST_EFFORT, FEWEST_AGAIN, LEADERS, FEWEST_LONGEST = 0.1, 0.7, 0.02, 1.0
-"""Deterministic seconds for the moves, for them where too many are left after all, for who leads
-after that, and for the moves where a time limit is given."""
 
 ROUNDS = 6  # refinements where moves are still too many: better and sooner than more CP-SAT
 
@@ -199,9 +199,9 @@ def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
 
 
 SearchOn = Callable[[Request], Outcome]  # a search that begins where a request starts
+# deterministic seconds, the same on every machine: for placing and repairing, for placing all where
+# that is likely, and for soft terms after that
 EFFORT, AGAIN, SOFT_RULES = 0.05, 0.8, 0.01
-"""Deterministic seconds, the same on every machine: for placing and repairing, for placing all
-where that is likely, and for soft terms after that."""
 
 FIRST = 0.4  # the part of it for endangering the fewest
 LONGEST = 1.0  # the same for each where a time limit is given
@@ -209,11 +209,9 @@ PRECISION = 0.01  # an excess over the targets this near to the least one is nea
 
 
 def rescued(request: Request, outcome: Outcome, level: SearchOn) -> Outcome:
-    """Place and repair by CP-SAT what a search left, if the cluster is small.
-
-    The search ``level`` begins at what CP-SAT repairs. Nothing more is tried once it
-    is known that no more can be placed or repaired in the time given.
-    """
+    """Place and repair by CP-SAT what a search left, if the cluster is small."""
+    # the search ``level`` begins at what CP-SAT repairs; nothing more is tried once it is known
+    # that no more can be placed or repaired in the time given
     if size_of(request.cluster) > SMALL:
         return outcome
     before = ViolationSummary.of(request, outcome)
@@ -380,14 +378,14 @@ def _proof_message(
     return replace(better, stop_reason=stop, message=text)
 
 
+# kinds of violations where replicas have no node that keeps them
 OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
-"""Kinds of violations where replicas have no node that keeps them."""
 
+# what a leader elsewhere may repair, however few nodes there are
 OF_LEADERS = frozenset({"leader", "leaderless"})
-"""What a leader elsewhere may repair, however few nodes there are."""
 
+# kinds of violations by replicas on nodes that are not open to them
 OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
-"""Kinds of violations by replicas on nodes that are not open to them."""
 
 
 def is_hopeless(

@@ -250,11 +250,11 @@ def _near(variables: Variables, group: int, other: int, tier: int) -> None:
 DECIMALS = 6  # loads with so many decimals stay exact
 WIDEST = 2.0**34  # loads may add up to so much where that keeps them exact
 UNBOUND = 4.0 * WIDEST  # more than all loads together
+# otherwise no dimension's loads add up to more: larger coefficients are not handled safely
 FINEST = 2.0**26
-"""Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
 
+# numbers this close to a whole number, relative and absolute, are replaced by it
 NEAR, WHOLE = 1e-9, 1e-4
-"""Numbers this close to a whole number, relative and absolute, are replaced by it."""
 
 
 def _power(value: float) -> float:
@@ -498,9 +498,9 @@ def _homes(cluster: Cluster) -> list[set[int]]:
     return homes
 
 
+# *optimal*: every stage is proven; *feasible*: some stage was cut short; *infeasible*: proven that
+# no placement exists; *unknown*: nothing was found in the time given
 Certainty = Literal["optimal", "feasible", "infeasible", "unknown"]
-"""*optimal*: every stage is proven; *feasible*: some stage was cut short; *infeasible*: proven that
-no placement exists; *unknown*: nothing was found in the time given."""
 
 
 @dataclass(frozen=True)
@@ -631,16 +631,16 @@ def _hold_passing(
 
 
 GLANCE = 0.05  # seconds between two looks at the clock while CP-SAT runs
+# How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
+# per domain soonest; where nothing is minimised, a part of it finds a placement sooner.
 FULL, SOME = 2, 1
-"""How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
-per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
 
+# resolution of excesses as a part of the target, and the most of these parts
 PARTS, FARTHEST = 1000, 1000
-"""Resolution of excesses as a part of the target, and the most of these parts."""
 
+# excesses this close, relative to the greater one where that is above 1, are compared by asking for
+# a strictly better one
 NEARLY = 1e-4
-"""Excesses this close, relative to the greater one where that is above 1, are compared by asking
-for a strictly better one."""
 
 
 @dataclass
@@ -745,12 +745,9 @@ class Stages:
         search: Search,
         slack: Callable[[Cluster, CpModel], Slack] = Slack.none,
     ) -> Stages:
-        """Model a request, its rules and its budgets, and start from a placement.
-
-        ``slack`` sets how far rules may be broken. The time to load CP-SAT is left out of the
-        time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
-        model is made.
-        """
+        """Model a request, its rules and its budgets, and start from a placement."""
+        # ``slack`` sets how far rules may be broken. Raises ``CutShort`` if the time is over before
+        # the model is made; the time to load CP-SAT is left out of it, as what compiling takes.
         began = search.watch.clock()
         from ortools.sat.python import cp_model
 
@@ -877,11 +874,9 @@ class Stages:
         self.variables.model.add(objective <= value)
 
     def level(self) -> None:
-        """Bring the greatest excess down, by asking whether all nodes can be below some value.
-
-        An excess as an unknown of its own would be multiplied with every target, and products of
-        such size are beyond what the solver handles safely.
-        """
+        """Bring the greatest excess down, by asking whether all nodes can be below some value."""
+        # an excess as an unknown of its own would be multiplied with every target, and products of
+        # such size are beyond what the solver handles safely
         ceilings = [one for one in self.ceilings if one.target > 0.0]
         empty = [one for one in self.ceilings if one.target <= 0.0]
         if self.answer is None or self.certain in ("infeasible", "unknown") or not self.ceilings:

@@ -31,20 +31,17 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 
+# a kind of violation, its owner, the owner's number, and the expression, tier or dimension
 Place = tuple[str, str, int, str | int]
-"""A kind of violation, its owner, the owner's number, and the expression, tier or dimension."""
 
 
 @dataclass
 class Slack:
-    """What was broken as things came, and what of it a model leaves broken.
-
-    ``stays (N,)`` are nodes on which a replica that is there may stay though rules bar it.
-    """
+    """What was broken as things came, and what of it a model leaves broken."""
 
     model: CpModel
     came: Mapping[Place, int]
-    stays: NDArray[np.bool_]
+    stays: NDArray[np.bool_]  # (N,): a replica that is there may stay though rules bar it
     broken: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -112,9 +109,9 @@ def _amounts(audited: Audit) -> Counter[Place]:
     return found
 
 
+# resolution of weights as a part of the lightest, if they are no multiples of it; and the most that
+# any weight counts
 PARTS, HEAVIEST = 100, 10_000
-"""Resolution of weights as a part of the lightest, if they are no multiples of it; and the most
-that any weight counts."""
 
 
 class CutShort(Exception):
@@ -123,14 +120,11 @@ class CutShort(Exception):
 
 @dataclass
 class Reasons:
-    """Names of constraints, so that a set of contradicting ones can be reported.
-
-    A ``watch`` ends the making of a model that takes too long.
-    """
+    """Names of constraints, so that a set of contradicting ones can be reported."""
 
     model: CpModel
     switches: dict[str, Any] | None = None
-    watch: Watch | None = None
+    watch: Watch | None = None  # ends the making of a model that takes too long
 
     def look(self) -> None:
         """Ask the clock and the caller whether to go on; raise ``CutShort`` if not."""
@@ -188,10 +182,8 @@ class Variables:
     _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
 
     def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
-        """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
-
-        Indistinguishable partitions are then counted before it is dealt out.
-        """
+        """Return how many replicas, or leaders, of some partitions a node holds, as one unknown."""
+        # indistinguishable partitions are then counted before it is decided which of them are there
         if len(alike) == 1:
             return of[alike[0]][n]
         key = alike[0], n, kind

@@ -55,11 +55,9 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Places:
-    """Where leads are counted: on nodes, within them by group where goals ask for that; V places.
+    """V places where leads are counted: nodes, and groups on nodes where goals ask for that."""
 
-    Nodes are the last but one, all of the cluster is the last.
-    """
-
+    # the places of nodes come before the last, which is all of the cluster
     of: NDArray[np.int64]  # (A,) where the leader of each arc is counted first
     least: NDArray[np.int64]  # (V,) how many leads there should be
     most: NDArray[np.int64]  # (V,) and may be
@@ -69,10 +67,7 @@ class Places:
     def on_nodes(
         cls, arcs: Arcs, most: NDArray[np.int64], cells: LeadCells | None = None
     ) -> "Places":
-        """Return places with so many leads on nodes, ``most (N,)``, and those of their groups.
-
-        ``cells`` are those of the groups and nodes of the arcs.
-        """
+        """Return places for up to ``most (N,)`` leads on nodes, and for ``cells`` of groups."""
         of, count, nodes = arcs.node, arcs.count, len(most)
         lead: tuple[NDArray[np.int64], ...] = ((none := np.zeros(0, np.int64)), none, none)
         if cells is not None:
@@ -153,10 +148,7 @@ def stays(start: Placement, reason: StopReason | None) -> Outcome:
 def least_within(
     arcs: Arcs, rooms: Callable[[int], Places], count: int, clock: Clock
 ) -> tuple[int, NDArray[np.int64] | None]:
-    """Find the least of ``count`` rising rooms that a flow fits into, and that flow.
-
-    The least is mostly among the first, so that steps begin short. None if the last is too small.
-    """
+    """Find the least of ``count`` rising rooms that a flow fits into, and that flow or None."""
 
     def flow(at: int) -> NDArray[np.int64] | None:
         places = rooms(at)
@@ -165,6 +157,7 @@ def least_within(
         found = flow_within(arcs, places, clock)
         return None if excess(found) else found.taken
 
+    # the least is mostly among the first, so that steps begin short
     low, at, step = 0, 0, 1
     while (chosen := flow(at)) is None and at < count - 1:
         low = at + 1

@@ -57,13 +57,10 @@ class LeadersProof:
 
 
 def leaders(request: Request) -> Outcome:
-    """Choose leaders so that the node that leads most, by its weight, leads as few as possible.
-
-    With ``options.Leaders(by="load")``, so that the fullest node is as little loaded as possible.
-
-    Replicas stay where they are. Preferences for leaders come first: a partition is led from the
-    best choice of its rule that one of its voters is in.
-    """
+    """Choose leaders so that the node that leads most, by its weight, leads as few as possible."""
+    # With ``options.Leaders(by="load")``, so that the fullest node is as little loaded as possible.
+    # Preferences for leaders come first: a partition is led from the best choice of its rule that
+    # one of its voters is in.
     faults = FaultList()
     if not has_leaders(request.cluster):
         faults.add("cluster", "no leader", "leaders needs a cluster with leaders")
@@ -183,10 +180,8 @@ def _numbers(share: NDArray[np.float64], arcs: Arcs) -> Levels:
 def _ratios(
     share: NDArray[np.float64], arcs: Arcs, *, is_free: bool = False
 ) -> NDArray[np.float64]:
-    """Ratios of leaders to shares at which some node may lead one more, ascending.
-
-    Up to the one now, unless all are ``is_free``.
-    """
+    """Ratios of leaders to shares at which some node may lead one more, ascending."""
+    # up to the one now, unless all are ``is_free``
     current = np.bincount(arcs.node[arcs.leads], minlength=len(share))
     held = np.bincount(arcs.node, minlength=len(share))
     able = (share > 0.0) & (held > 0)

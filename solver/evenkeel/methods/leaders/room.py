@@ -20,17 +20,13 @@ ROUNDING = 1e-12  # part of what a row may carry by which sums in another order 
 
 
 class LeaderStart(NamedTuple):
-    """A choice of leaders to begin with, for which there is room.
+    """A choice of leaders to begin with, for which there is room."""
 
-    ``arcs`` are those of the partitions that it leads; the others, ``left`` of them, stay led as
-    they came. ``taken (P,)`` is the arc of each, and ``began (P,)`` the one of its leader, or -1.
-    """
-
-    arcs: Arcs
+    arcs: Arcs  # of the partitions that the choice leads
     room: LeadRoom
-    taken: NDArray[np.int64]
-    began: NDArray[np.int64]
-    left: int
+    taken: NDArray[np.int64]  # (P,), the arc of each partition
+    began: NDArray[np.int64]  # (P,), the arc of its leader, or -1
+    left: int  # partitions that stay led as they came
 
 
 def unled(start: Placement, arcs: Arcs) -> Placement:

@@ -29,8 +29,8 @@ from evenkeel_kernels.leaders.level_by_load import (
 
 ROUNDS = 16  # thresholds tried between bound and answer
 PAIRS = 1_500_000  # pairs of leads looked at in each round at most
+# leads tried in each round: so many for each arc, within limits
 SHAKES, FEWEST_SHAKES, MOST_SHAKES = 40, 20_000, 400_000
-"""Leads tried in each round: so many for each arc, within limits."""
 
 HOT, COLD = 0.1, 1e-5  # temperatures, as parts of the square of what an average lead adds
 OUT_OF_REACH = 1e6  # level of a node without capacity that leads anything

@@ -40,10 +40,8 @@ FEW = 8  # leads up to which one replica moves at a time: one move may make anot
 
 
 def led_with_fewest_changes(request: Request, outcome: Outcome) -> Outcome:
-    """Return the answer with the leaders of which the fewest change, where leading weighs nothing.
-
-    Its replicas stay, and all goals are met before.
-    """
+    """Return the answer in which the fewest leaders change, where leading weighs nothing."""
+    # its replicas stay, and all goals are met before
     cluster, before = request.cluster, request.cluster.placement
     load, room = cluster.partitions.load, request.bounds.leader_target
     weighs = (load.leader != load.voter).any()
@@ -65,10 +63,8 @@ def led_with_fewest_changes(request: Request, outcome: Outcome) -> Outcome:
 
 
 def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
-    """Return the answer in which the leaders of groups are nearest to the goals, or the same one.
-
-    Replicas move only where no choice of leaders meets the goals.
-    """
+    """Return the answer with the leaders of groups nearest to the goals, or the same one."""
+    # replicas move only where no choice of leaders meets the goals
     asked = lead_goals(request.cluster, request.goals)
     if asked is None or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
@@ -89,10 +85,10 @@ def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
     return best
 
 
+# budgets exceeded or rules broken further than they came, hard violations, leaders and replicas
+# beyond goals within groups, other goals missed, and by how much the fullest node is above its
+# target, moves and changes
 Undone = tuple[bool, int, int, bool, float, int, int]
-"""Budgets exceeded or rules broken further than they came, hard violations, leaders and replicas
-beyond goals within groups, other goals missed, and by how much the fullest node is above its
-target, moves and changes."""
 
 
 def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:

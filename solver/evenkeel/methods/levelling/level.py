@@ -28,19 +28,18 @@ from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 
 LET_BE = 3  # most rounds of excluding the worst nodes from the objective
+# most heights that are tried where budgets do not reach the targets; how close they come
 TRIALS, CLOSE = 10, 0.002
-"""Most heights that are tried where budgets do not reach the targets; how close they come."""
 
 ANY_HEIGHT = 1e9  # a height above all others
 
 
 def level_within_budgets(run: SearchRun) -> None:
-    """Place and level; where budgets do not reach the targets, to the lowest height they reach.
-
-    Spent on targets out of their reach, they lower all nodes a little, and the fullest hardly. So
-    each trial begins where the run stands now and asks for no more than that no node is fuller than
-    its height, though not for less than targets, nor beyond capacities that all nodes can keep to.
-    """
+    """Place and level; where budgets do not reach the targets, to the lowest height they reach."""
+    # Spent on targets out of their reach, budgets lower all nodes a little, and the fullest hardly.
+    # So each trial begins where the run stands now and asks for no more than that no node is fuller
+    # than its height, though not for less than targets, nor beyond capacities that all nodes can
+    # keep to.
     if not run.problem.budgets.binds or run.waiting.any():
         place_and_level(run)
         return

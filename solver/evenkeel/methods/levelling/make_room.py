@@ -33,8 +33,8 @@ TRIES = 8  # nodes on which a replica is tried, one after the other
 FAILURES = 8  # replicas in a row that find no room before the others are given up
 TAKEN_OVER = 256  # replicas that are placed where others make way before nodes are listed anew
 CASCADE = 64  # replicas that one may displace, directly or not
+# replicas, times displacements that led nowhere, after which the others are given up
 IN_VAIN = 30_000_000
-"""Replicas, times displacements that led nowhere, after which the others are given up."""
 
 
 def make_room(

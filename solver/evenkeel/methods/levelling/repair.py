@@ -43,8 +43,7 @@ from evenkeel_kernels.levelling.parameters import Parameters
 from evenkeel_kernels.levelling.repair import breaches_without, must_relocate
 from evenkeel_kernels.levelling.slices import replica_slices
 
-ROUNDS = 4
-"""How often it is looked, as long as anything is found: one step makes room for another."""
+ROUNDS = 4  # how often it is looked, as long as anything is found: one step makes room for another
 
 
 def place_waiting(run: SearchRun) -> None:
@@ -86,11 +85,9 @@ def _placed(run: SearchRun, order: NDArray[np.int64], stage: str, led: NDArray[n
 
 
 def most_endangered_first(run: SearchRun, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """List replicas ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
-
-    Then by quorum. Each replica of a partition that is placed makes the next one less urgent. Live
-    replicas that must leave their node come last. Ties are in the order of `repairs_first`.
-    """
+    """List replicas ``waiting (K,)``: the fewest live replicas against ``min_active`` first."""
+    # Then by quorum. Each replica of a partition that is placed makes the next one less urgent.
+    # Live replicas that must leave their node come last. Ties are in the order of `repairs_first`.
     cluster, state = run.request.cluster, run.state
     placement, partitions = cluster.placement, cluster.partitions
     lives = np.append(cluster.nodes.serves, False).take(state.node)
@@ -310,11 +307,9 @@ def drop_surplus(
     dropped: NDArray[np.bool_],
     kept: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
-    """Put replicas beyond those wanted nowhere, one of each partition at a time.
-
-    None of those that are ``kept (K,)``. Returns the slots that must be filled after that, and the
-    nodes of the replicas that count, (K,) both.
-    """
+    """Put surplus replicas nowhere, one of each partition at a time, but no ``kept (K,)`` one."""
+    # returns the slots that must be filled after that, and the nodes of the replicas that count,
+    # (K,) both
     with np.errstate(over="ignore"):  # load on a node without capacity
         utilization = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
     while True:
@@ -372,10 +367,7 @@ def _fewest_first(
 
 
 def beyond_limits(problem: Problem, state: State, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which replicas leave so that the others are within both limits, (K,) bool.
-
-    Those that are ``forced (K,)`` leave in any case.
-    """
+    """Return the replicas that leave for both limits, the ``forced (K,)`` among them, (K,) bool."""
     leaving = np.zeros(len(forced), bool)
     limited = problem.domains.limited
     if len(limited) == 0 and (state.replicas <= problem.nodes.max_replicas).all():

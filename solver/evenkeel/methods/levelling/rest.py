@@ -36,11 +36,9 @@ def nothing_due(run: SearchRun) -> bool:
 
 
 def is_worth_it(run: SearchRun, before: float) -> bool:
-    """Return whether the goals are met, or the excesses are clearly smaller than ``before``.
-
-    Where goals cannot be reached, every run finds something a little better; each would move
-    replicas for it, and the next one others.
-    """
+    """Return whether the goals are met, or the excesses are clearly smaller than ``before``."""
+    # Where goals cannot be reached, every run finds something a little better; each would move
+    # replicas for it, and the next one others.
     after = excess(run.state, run.targets)
     return after == 0.0 or after < run.parameters.worth_moving * before
 
@@ -100,10 +98,8 @@ def evenly_full(problem: Problem) -> NDArray[np.float64]:
 
 
 def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the nodes about as far above their targets as the worst: loads (D, N), leaders.
-
-    None where all nodes are within them.
-    """
+    """Return the nodes about as far above their targets as the worst: loads (D, N), leaders."""
+    # none where all nodes are within them
     over, led_over = state.load * targets.scale - 1.0, state.leaders * targets.leader_scale - 1.0
     high = HIGH * max(float(over.max(initial=0.0)), float(led_over.max(initial=0.0)))
     return (over >= high) & (high > 0.0), (led_over >= high) & (high > 0.0)

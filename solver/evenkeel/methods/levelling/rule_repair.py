@@ -29,11 +29,9 @@ from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.repair import repair_partitions, send_siblings
 from evenkeel_kernels.levelling.slices import RULES, slices
 
-GROUPS = 32
-"""Groups whose skews are lowered between two looks at the clock."""
+GROUPS = 32  # groups whose skews are lowered between two looks at the clock
 
-PAIRED = 32
-"""Partitions repaired by pairs between two looks at the clock."""
+PAIRED = 32  # partitions repaired by pairs between two looks at the clock
 
 
 def rules_broken(run: SearchRun, placement: Placement) -> list[Violations]:
@@ -59,10 +57,8 @@ def some_repaired(run: SearchRun) -> bool:
 
 
 def repair_rules(run: SearchRun, most: int | None = None) -> bool:
-    """Repair broken rules move by move; return whether a move was made and left a node too full.
-
-    At ``most`` so many more replicas leave where they came from, as many as may by default.
-    """
+    """Repair broken rules move by move; return whether a move was made and left a node too full."""
+    # at ``most`` so many more replicas leave where they came from, by default as many as may
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
     most = run.moves_left if most is None else most

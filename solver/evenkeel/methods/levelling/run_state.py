@@ -22,28 +22,21 @@ from evenkeel_kernels.levelling.redistribution import moves_made
 
 @dataclass
 class SearchRun:
-    """The problem, the state of the search, and decisions made before it.
-
-    ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
-    ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``. At
-    the start, the slots ``led (P,)`` lead.
-    ``work`` counts the candidates looked at, by this run and those before it in the same solve.
-    The goals take ``fewest`` moves at least, as far as the search has proven.
-    """
+    """The problem, the state of the search, and decisions made before it."""
 
     request: Request
     parameters: Parameters
     problem: Problem
     state: State
-    forced: NDArray[np.bool_]
-    dropped: NDArray[np.bool_]
+    forced: NDArray[np.bool_]  # (K,), replicas that must get another node
+    dropped: NDArray[np.bool_]  # (K,), replicas that are too many
     broken: list[Violations]
-    most_leaders: NDArray[np.float64]
+    most_leaders: NDArray[np.float64]  # (N,), the most that each node may lead
     timings: dict[str, float] = field(default_factory=dict)
-    work: int = 0
+    work: int = 0  # candidates looked at, by this run and those before it in the same solve
     stop: StopReason | None = None
-    fewest: int = 0
-    due: NDArray[np.bool_] = field(init=False)
+    fewest: int = 0  # moves that the goals take at least, as far as the search has proven
+    due: NDArray[np.bool_] = field(init=False)  # (K,), those that were forced at the start
     led: NDArray[np.int16] = field(init=False)
 
     def __post_init__(self) -> None:

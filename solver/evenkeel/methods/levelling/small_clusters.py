@@ -35,29 +35,29 @@ LENGTHS = (1, 1, 1, 1, 3, 3)  # how much longer than others runs are, in turn
 DESCENTS = 12
 DESCENT = 12
 RELIEFS, FRUITLESS = 12, 3
+# where goals are out of reach: runs with a falling aim, and how much longer each is; runs that
+# relieve all but the fullest nodes, how many in a row may be in vain, and how much longer each is
 RELIEF = 3
-"""Where goals are out of reach: runs with a falling aim, and how much longer each is; runs that
-relieve all but the fullest nodes, how many in a row may be in vain, and how much longer each is."""
 STEPS_PER_PLACE = 40  # steps of a run for each replica and node
 MOST_STEPS = 20_000
 
+# prices of a move, in units of the mean square of what a replica presses
 TOLLS = (0.03, 0.01, 0.003, 0.001)
-"""Prices of a move, in units of the mean square of what a replica presses."""
 
+# temperatures at the beginning, in the same units: from what came in, and from the best so far
 HEATS = (0.03, 0.01)
-"""Temperatures at the beginning, in the same units: from what came in, and from the best so far."""
 
+# steps of all runs, and steps without a move less, where no more is asked for
 BRIEF_STEPS, BRIEF_PATIENCE = 150_000, 50_000
-"""Steps of all runs, and steps without a move less, where no more is asked for."""
 BRIEF_STEPS_PER_PLACE = 1_000  # steps of all runs for each replica and node, at most, of these
+# once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
+# and how much longer runs are that come on top
 REACHED, LONGER = 3, 3
-"""Once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
-and how much longer runs are that come on top."""
 PARTS = 8  # no run takes more than one in so many of the steps allowed, or so much more
+# where goals are out of reach: by what share of a level the aim falls, how near to what each node
+# was found to reach a plan with fewer moves is as good; how near the least level everything stays
+# where it is, unless no more is left than such a part of what nodes are beyond their targets
 FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
-"""Where goals are out of reach: by what share of a level the aim falls, how near to what each node
-was found to reach a plan with fewer moves is as good; how near the least level everything stays
-where it is, unless no more is left than such a part of what nodes are beyond their targets."""
 
 
 @dataclass
@@ -132,11 +132,9 @@ class Refining:
         return True
 
     def _relieved(self, floor: NDArray[np.float64]) -> tuple[Best, float]:
-        """Relieve what can be, besides the fullest nodes, which do not bound the others.
-
-        Returns what is least beyond its targets and below its ``floor``, all nodes together, of
-        what was met with no node fuller than one has to be, and how far it is.
-        """
+        """Relieve what can be, besides the fullest nodes, which do not bound the others."""
+        # returns what is least beyond its targets and below its ``floor``, all nodes together, of
+        # what was met with no node fuller than one has to be, and how far it is
         own, begun, fruitless = self.best, self._done, 0
         nearest, least = own, np.inf
         begins = [(own.node, own.leader), self._start, *([] if self.forced.any() else [self.home])]
@@ -236,10 +234,8 @@ class Refining:
         return reaches and self._done < REACHED * min(most, since + self.patience)
 
     def _search(self, until: int) -> None:
-        """Look for placements within the targets, and of these for the one with the fewest moves.
-
-        Not beyond ``until`` steps while there is none within them: they may be out of reach.
-        """
+        """Search for placements within the targets, and of these for one with the fewest moves."""
+        # not beyond ``until`` steps while there is none within them: they may be out of reach
         unit, since, fewest = self._unit, self._done, np.inf
         for run in range(RUNS):
             most = until if np.isinf(self.best.worth[2]) else self.most_steps

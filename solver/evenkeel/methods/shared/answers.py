@@ -22,25 +22,20 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize
 
+# partitions so many live replicas short of ``min_active``, or more, are equally endangered
 DEEPEST = 3
-"""Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
 NO_ROOM = 1e-6  # stands for a target of nothing where a load is compared with it
 
 
 class ViolationSummary(NamedTuple):
-    """Violations of a placement, the worst first.
+    """Violations of a placement, the worst first."""
 
-    Partitions short of ``min_active``, those shortest first, partitions without a quorum, replicas
-    wanted that are neither live nor kept where they are, hard rules broken, and the cost of soft
-    ones where these do not yield to goals.
-    """
-
-    few: tuple[int, ...]
-    no_quorum: int
-    missing: int
-    broken: int
-    soft: float
+    few: tuple[int, ...]  # partitions short of ``min_active``, those shortest first
+    no_quorum: int  # partitions without a quorum
+    missing: int  # replicas wanted that are neither live nor kept where they are
+    broken: int  # hard rules
+    soft: float  # cost of soft rules, where these do not yield to goals
 
     @classmethod
     def of(cls, request: Request, outcome: Outcome) -> ViolationSummary:
@@ -127,10 +122,7 @@ def regresses(request: Request, outcome: Outcome) -> bool:
 def objective_tuple(
     request: Request, outcome: Outcome
 ) -> tuple[int, int, float, float, float, int]:
-    """Return the objective: violations, cost of soft rules, distance to the goals, moves.
-
-    Where soft rules yield, the distance to the goals comes before their cost.
-    """
+    """Return the objective: violations, cost of soft rules, distance to the goals, moves."""
     cluster = request.cluster
     placement, audited = audited_answer(request, outcome)
     excess = _excesses(levelness(cluster, placement), request.bounds)
@@ -141,6 +133,7 @@ def objective_tuple(
     off = 0 if asked is None else int(np.abs(asked.cells_of(cluster, placement).off).sum())
     soft = round(soft_cost(cluster, audited) + off, 9)
     distance = round(worst, 9), round(all_of_them, 9)
+    # where soft rules yield, the distance to the goals comes before their cost
     return *undone, *((*distance, soft) if soft_rules_yield(request) else (soft, *distance)), moves
 
 

@@ -32,8 +32,8 @@ from evenkeel_kernels.core.state import settle
 
 NO_LIMIT = np.int32(2**31 - 1)
 LIMIT_COLUMN = {"spread": MOST, "min_domains": FEWEST, "max_domains": WIDEST, "skew": SKEW}
+# stands for 1 / 0: any load on a node without capacity is out of reach, and 0 times it is 0
 HUGE = 1e300
-"""Stands for 1 / 0: any load on a node without capacity is out of reach, and 0 times it is 0."""
 
 
 def compile_problem(
@@ -45,10 +45,8 @@ def compile_problem(
     soft_from: float = 0.0,
     limits: Limits | None = None,
 ) -> kernel.Problem:
-    """Turn a cluster into the arrays that every search shares.
-
-    Soft limits bind where they weigh ``soft_from`` or more.
-    """
+    """Turn a cluster into the arrays that every search shares."""
+    # soft limits bind where they weigh ``soft_from`` or more
     scope = partition_scope(cluster)
     topology, dimensions = cluster.topology, cluster.dimensions
     alone = _spreads_hold(cluster)
@@ -80,11 +78,9 @@ def compile_state(
     start: Placement | None = None,
     stays: NDArray[np.bool_] | None = None,
 ) -> kernel.State:
-    """Return the incremental state of a placement, settled.
-
-    Replicas on nodes other than those that ``stays (N,)`` names, by default those that may hold
-    them, are nowhere, and lead no more.
-    """
+    """Return the incremental state of a placement, settled."""
+    # replicas on nodes other than those that ``stays (N,)`` names, by default those that may hold
+    # them, are nowhere, and lead no more
     placement = start or cluster.placement
     dimensions, nodes = problem.nodes.capacity.shape
     groups = len(problem.rules.group_limit_first) - 1
@@ -364,11 +360,9 @@ def _term_rows(
 def _group_limits(
     cluster: Cluster, groups: int, soft_from: float, tables: list[GroupTable]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Limits of each group as a whole, leaving out those that a group is too small to break.
-
-    A table of costs is a row that limits nothing, so that its counts are kept; the last array holds
-    which table a row is of, -1 for none.
-    """
+    """Limits of each group as a whole, leaving out those that a group is too small to break."""
+    # a table of costs is a row that limits nothing, so that its counts are kept; the last array
+    # holds which table a row is of, -1 for none
     partitions = cluster.partitions
     found: list[tuple[NDArray[np.int64], list[int], int]] = []
     ruled = bool((partitions.group_rule >= 0).any())

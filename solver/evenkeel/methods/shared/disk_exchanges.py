@@ -28,8 +28,8 @@ from evenkeel.model.placement import Flag, Placement
 
 EFFORT = 50_000  # replicas x nodes x placements that are tried at most
 MOST = 60  # placements that are tried at most
+# flags of replicas of which nothing has to be known before they move
 PLAIN = np.uint16(Flag.HEALTHY | Flag.CAUGHT_UP | Flag.PREFERRED)
-"""Flags of replicas of which nothing has to be known before they move."""
 
 Moved = tuple[tuple[int, int], ...]  # replicas, and the node of each
 
@@ -113,12 +113,10 @@ def _troubled(request: Request, goals: Goals, placement: Placement) -> NDArray[n
 def _exchanges(
     request: Request, placement: Placement, troubled: NDArray[np.bool_], departs: bool
 ) -> Iterator[Moved]:
-    """Return what may be tried on nodes in trouble.
-
-    Another leaves in place of one that left; one that came goes elsewhere, or is exchanged for
-    another that came; another leaves for a third node; or, with ``departs``, one or two leave
-    besides.
-    """
+    """Return what may be tried on nodes in trouble; with ``departs``, also further departures."""
+    # Another leaves in place of one that left; one that came goes elsewhere, or is exchanged for
+    # another that came; another leaves for a third node; or, with ``departs``, one or two leave
+    # besides.
     before, nodes = request.cluster.placement, request.cluster.nodes
     odd = (with_last_in_sync(request).cluster.placement.flags & ~PLAIN) != 0
     odd = (np.bincount(before.owner, odd, len(before)) > 0)[before.owner]

@@ -36,10 +36,8 @@ class OnDisks(NamedTuple):
 def on_disks(
     cluster: Cluster, placement: Placement, tolerance: float | None, most: int | None
 ) -> OnDisks:
-    """Return a placement with a disk for each replica, with the fewest moves inside nodes.
-
-    No more than ``most``: first of what must leave its disk, then on nodes that take the fewest.
-    """
+    """Return a placement with a disk for each replica, with the fewest moves inside nodes."""
+    # no more than ``most``: first of what must leave its disk, then on nodes that take the fewest
     contents, disks = node_contents(cluster, placement), cluster.disks
     found = _levelled(cluster, placement, contents, tolerance)
     assert disks is not None, "asked of a cluster without disks"
@@ -116,10 +114,8 @@ def with_room_on_disks(cluster: Cluster) -> Cluster:
 def without_overflow(
     cluster: Cluster, placement: Placement, left: NDArray[np.int64], *, repeated: bool
 ) -> Cluster:
-    """Return a cluster in which what a node's disks have no room for is kept off that node.
-
-    Where that was ``repeated``, what took its place had no room either: the node then holds less.
-    """
+    """Return a cluster in which what a node's disks have no room for is kept off that node."""
+    # if that was ``repeated``, what took its place had no room either: the node then holds less
     pairs = np.stack([placement.owner[left], placement.node[left]], 1)
     if not repeated:
         return _closed(cluster, pairs)

@@ -33,13 +33,11 @@ def with_what_stays(request: Request) -> Request:
 
 
 def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -> Request:
-    """Return a request in which replicas that must go have no node, and none takes their place.
-
-    It concerns partitions with more replicas than wanted, of which some are out of sync or one is
-    the elected leader: the best stay, even on a node to be emptied, from which they move. Where
-    limits keep one that must go, or something would be worse without it, its partition is
-    ``pinned (P,)``. The same request if there are none.
-    """
+    """Return a request in which replicas that must go have no node, and none takes their place."""
+    # It concerns partitions with more replicas than wanted, of which some are out of sync or one is
+    # the elected leader: the best stay, even on a node to be emptied, from which they move. Where
+    # limits keep one that must go, or something would be worse without it, its partition is
+    # ``pinned (P,)``.
     cluster, before = request.cluster, request.cluster.placement
     concerned = _concerned(cluster)
     if not concerned.any():
@@ -83,11 +81,9 @@ def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -
 
 
 def with_last_in_sync(request: Request) -> Request:
-    """Return a request that moves no last replica in sync where the move of another will do.
-
-    It will where the replica shares a crowded domain, or its node may only not lead: that replica
-    is pinned, unless its node has to be emptied. The same request if there are none.
-    """
+    """Return a request that moves no last replica in sync where the move of another will do."""
+    # it will where the replica shares a crowded domain, or its node may only not lead: that replica
+    # is pinned, unless its node has to be emptied
     cluster, placement = request.cluster, request.cluster.placement
     current = _current(placement)
     serves = np.append(cluster.nodes.serves, False)[placement.node]
@@ -149,12 +145,11 @@ def _concerned(cluster: Cluster) -> NDArray[np.bool_]:
 def _surplus(
     cluster: Cluster, partitions: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], int]]:
-    """Go through partitions with the replicas of each that must go, and the best to lead then.
-
-    Those stay that are pinned; that live; an elected leader; that are in sync; on a node that is
-    not to be emptied; that meet their rules; with the fewest others in their domains; the leader;
-    on the emptiest node; in the lowest slot: the first of these that tells them apart decides.
-    """
+    """Go through partitions with the replicas of each that must go, and the best to lead then."""
+    # Of replicas those stay that are pinned; that live; an elected leader; in sync; on a node that
+    # is not to be emptied; that meet their rules; with the fewest others in their domains; the
+    # leader; on the emptiest node; in the lowest slot: the first of these that tells them apart
+    # decides.
     placement, nodes = cluster.placement, cluster.nodes
     parts, others = cluster.partitions, (placement.role != Role.VOTER).astype(np.int64)
     some = placement.node >= 0

@@ -10,11 +10,9 @@ from evenkeel.model.runtime.printable import counted, some_of
 
 
 def with_kept_lists(request: Request, outcome: Outcome) -> Request:
-    """Return a request in which partitions stay whose list of replicas the system would refuse.
-
-    Their outcome keeps a replica on a dead node in a list that must name none. To give the lead
-    back to the preferred leader takes no list. The same request if the outcome changes none more.
-    """
+    """Return a request in which partitions stay whose list of replicas the system would refuse."""
+    # their outcome keeps a replica on a dead node in a list that must name none; to give the lead
+    # back to the preferred leader takes no list
     before, serves = request.cluster.placement, request.cluster.nodes.serves
     blocks = blocking(request.cluster) & ~kept_lists(request.cluster)[before.owner]
     if not blocks.any():

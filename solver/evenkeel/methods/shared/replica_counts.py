@@ -29,12 +29,10 @@ def slots_kept(before: Placement, node: NDArray[np.int32]) -> NDArray[np.int64]:
 def leading_slots(
     cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Return leading slots; a cluster without leaders keeps none.
-
-    Where no replica may lead, or one that no election makes the leader would, the node that led
-    goes on by the slot that led, or by a voter that it has then; else another replica that may lead
-    is elected.
-    """
+    """Return leading slots; a cluster without leaders keeps none."""
+    # Where no replica may lead, or one that no election makes the leader would, the node that led
+    # goes on by the slot that led, or by a voter that it has then; else another that may lead is
+    # elected.
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader
@@ -117,11 +115,9 @@ def wants_its_rows(cluster: Cluster) -> bool:
 
 
 def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Choose the empty slots that must get a node so that each partition has what it wants.
-
-    Voters and other replicas are counted apart. Slots whose replica still lives come before those
-    whose replica was lost, these before slots that never had one, then lower slots before higher.
-    """
+    """Choose the empty slots that must get a node so that each partition has what it wants."""
+    # Voters and other replicas are counted apart. Slots whose replica still lives come before those
+    # whose replica was lost, these before slots that never had one, then lower slots before higher.
     placement = cluster.placement
     empty = np.flatnonzero(node < 0)
     pinned = ((placement.flags[empty] & Flag.PINNED) != 0) & (placement.node[empty] >= 0)
@@ -167,12 +163,10 @@ def surplus_replicas(
     utilization: NDArray[np.float64],
     breaches: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Choose one of the ``candidates`` to drop of each partition.
-
-    A replica out of service before others, one behind those that have caught up or are healthy, of
-    a role that has too many, one whose going leaves the fewest ``breaches (K,)``, from the fullest
-    node, a leader last, then the highest slot.
-    """
+    """Choose one of the ``candidates`` to drop of each partition."""
+    # The first of these decides: out of service, neither caught up nor healthy, of a role that has
+    # too many, whose going leaves the fewest ``breaches (K,)``, no leader, on the fullest node, the
+    # highest slot.
     placement = cluster.placement
     owner = placement.owner[candidates]
     kind = _kind(cluster, candidates)

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+# Why a strategy stopped. *exhausted*: no move that it knows would help any more; *worth*: moving
+# for the goals was asked only where they are missed by more, or where it gains more.
 StopReason = Literal[
     "tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted", "worth"
 ]
-"""Why a strategy stopped. *exhausted*: no move that it knows would help any more; *worth*: moving
-for the goals was asked only where they are missed by more, or where it gains more."""
 
+# message where budgets leave something undone
 LIMITS_REACHED = "Limits reached: the rest was skipped."
-"""Message where budgets leave something undone."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,10 @@ class Progress:
     cost: float
 
 
+# called between slices; raising StopIteration stops, keeps the best so far and ends the calls
 Callback = Callable[[Progress], object]
-"""Called between slices; raising StopIteration stops, keeps the best so far and ends the calls."""
 
-EVERY = 0.05
-"""Seconds after which a heartbeat is reported to the callback."""
+EVERY = 0.05  # seconds after which a heartbeat is reported to the callback
 
 
 @dataclass
