@@ -18,14 +18,12 @@ from evenkeel_kernels.build import signatures
 from evenkeel_kernels.build.inventory import on_compile
 from evenkeel_kernels.build.jit import backend
 
+# the variable that says how many processes compile at a time; as many as there are cores else
 PROCESSES = "EVENKEEL_COMPILE_PROCESSES"
-"""The variable that says how many processes compile at a time; as many as there are cores else."""
 
-MOST = 8
-"""More than these wait for each other: kernels call kernels."""
+MOST = 8  # more than these wait for each other: kernels call kernels
 
-ENOUGH = 3
-"""Kernels in a row after which others help: a process takes a second to start."""
+ENOUGH = 3  # kernels in a row after which others help: a process takes a second to start
 
 
 @contextmanager

@@ -20,26 +20,23 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-NAME = "evenkeel.lock"
-"""The file, in the folder in which kernels are kept."""
+NAME = "evenkeel.lock"  # the file, in the folder in which kernels are kept
 
-LOCKING = fcntl is not None
-"""Whether the system has locks that processes share."""
+LOCKING = fcntl is not None  # whether the system has locks that processes share
 
+# seconds after which a kernel is compiled without the lock: its holder may have stopped
 PATIENCE = 120.0
-"""Seconds after which a kernel is compiled without the lock: its holder may have stopped."""
 
+# seconds between two tries, and until the wait for another process is reported
 PAUSE, SILENCE = 0.02, 1.0
-"""Seconds between two tries, and until the wait for another process is reported."""
 
 logger = logging.getLogger("evenkeel.kernels")
 
 
 class CompileLock:
-    """The right to compile one kernel, for as many calls within a process as ask for it.
+    """The right to compile one kernel, for as many calls within a process as ask for it."""
 
-    ``folder``: where the kernel is kept; ``kernel``: its name, the same in every process.
-    """
+    # ``folder``: where the kernel is kept; ``kernel``: its name, the same in every process
 
     def __init__(self, folder: str, kernel: str) -> None:
         self._folder, self._kernel = folder, kernel

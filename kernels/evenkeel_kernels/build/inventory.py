@@ -20,13 +20,13 @@ from evenkeel_kernels.build.jit import backend
 
 
 class Inventory(NamedTuple):
-    """The kernels of this installation.
+    """The kernels of this installation."""
 
-    ``kept`` of all ``kernels`` are compiled and on disk below ``folder`` for this ``processor`` and
-    the sources as they are, or shipped; ``folder`` is empty where nothing can be kept, or with JIT
-    off, and names each folder where kernels are in several, as beside one that is read-only.
-    ``shipped`` names the file of compiled kernels that serves here, or says why none does.
-    """
+    # ``kept`` of all ``kernels`` are compiled and on disk below ``folder`` for this ``processor``
+    # and the sources as they are, or shipped; ``folder`` is empty where nothing can be kept, or
+    # with JIT off, and names each folder where kernels are in several, as beside one that is
+    # read-only. ``shipped`` names the file of compiled kernels that serves here, or says why none
+    # does.
 
     kernels: int
     kept: int
@@ -135,8 +135,8 @@ class _Outermost(event.Listener):
                 self._spent(time.perf_counter() - self._began)
 
 
+# what receives the times of this context
 _OUTERMOST: ContextVar[tuple[_Outermost, ...]] = ContextVar("outermost", default=())
-"""What receives the times of this context."""
 
 
 class _Listener(event.Listener):

@@ -46,22 +46,18 @@ OLDEST, NEWEST = (0, 62), (0, 68)
 
 F = TypeVar("F", bound=Callable[..., object])
 
-FIRST_SOLVE = "15 to 60 s"
-"""How long the kernels of a first solve take to compile."""
+FIRST_SOLVE = "15 to 60 s"  # how long the kernels of a first solve take to compile
 
-SHARED = LOCKING
-"""Whether processes that compile at the same time share the work."""
+SHARED = LOCKING  # whether processes that compile at the same time share the work
 
-LOADING = "evenkeel:load"
-"""The event of a kernel that is loaded, or looked for, on disk."""
+LOADING = "evenkeel:load"  # the event of a kernel that is loaded, or looked for, on disk
 
+# what numba has the names of its variables for environments begin with
 ENVIRONMENT = "_ZN08NumbaEnv"
-"""What numba has the names of its variables for environments begin with."""
 
 NO_C_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}  # C never calls a kernel
 NO_COUNTING: dict[str, Any] = {"_nrt": False}
-INLINED: dict[str, Any] = {"forceinline": True}
-"""Options that numba takes and does not document."""
+INLINED: dict[str, Any] = {"forceinline": True}  # options that numba takes and does not document
 
 
 VERSION = tuple(int(part) for part in numba.__version__.split(".")[:2])
@@ -107,11 +103,10 @@ class PieceCompiler(Compiler):
 
 
 def within_kernels(function: F, **options: Any) -> Any:
-    """Compile without the ways into a function that only a call from outside would need.
-
-    numba turns every function into machine code, optimised as far as it goes. A part is copied into
-    its callers, and optimised there together with them; machine code of it alone is never run.
-    """
+    """Compile without the ways into a function that only a call from outside would need."""
+    # numba turns every function into machine code, optimised as far as it goes. A part is copied
+    # into its callers, and optimised there together with them; machine code of it alone is never
+    # run.
     njit: Any = numba.njit
     compiled = njit(no_cpython_wrapper=True, pipeline_class=PieceCompiler, **options)(function)
     if compiled is function:
@@ -130,11 +125,9 @@ def within_kernels(function: F, **options: Any) -> Any:
 
 
 def _or_readable(kind: Any) -> Any:
-    """Return a locator of numba's that takes a folder, too, that can be read only.
-
-    numba asks for one that can be written. Here it is enough that it keeps the kernel, compiled
-    from the sources as they are; who lacks it looks further.
-    """
+    """Return a locator of numba's that takes a folder, too, that can be read only."""
+    # numba asks for one that can be written. Here it is enough that it keeps the kernel, compiled
+    # from the sources as they are; who lacks it looks further.
 
     class Locator(kind):  # type: ignore[misc]
         @classmethod
@@ -166,11 +159,9 @@ def _python() -> str:
 
 
 def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
-    """Return what a kernel that is kept depends on.
-
-    A cached kernel names its module, and one that was compiled while its file was run as a script
-    names another. Bounds checks change the code and are not part of numba's key.
-    """
+    """Return what a kernel that is kept depends on."""
+    # A cached kernel names its module, and one that was compiled while its file was run as a script
+    # names another. Bounds checks change the code and are not part of numba's key.
     settings: Any = numba.config
     module = function.__module__
     return locator.get_source_stamp(), _imported(module), module, settings.BOUNDSCHECK
@@ -179,8 +170,7 @@ def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
 class Nowhere(UserProvidedCacheLocator):
     """The place of kernels where no folder can be written: they load what is shipped."""
 
-    PLACE = str(Path(__file__, "none"))
-    """A folder that cannot be made."""
+    PLACE = str(Path(__file__, "none"))  # a folder that cannot be made
 
     def get_cache_path(self) -> str:
         """Return the folder."""
@@ -202,11 +192,9 @@ class KernelCacheImpl(CompileResultCacheImpl):
     ]
 
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
-        """Load a kernel; the code that others copy is read when the first of them is compiled.
-
-        numba reads it at once, and lists all that is defined there to know what can be called:
-        half of the time that loading takes.
-        """
+        """Load a kernel; the code that others copy is read when the first of them is compiled."""
+        # numba reads it at once, and lists all that is defined there to know what can be called:
+        # half of the time that loading takes
         (name, kind, (machine_code, bitcode)), fndesc = payload[:2]
         engine = target_context.codegen()._engine
         wrapper = fndesc.llvm_cpython_wrapper_name
@@ -280,11 +268,9 @@ class KernelCache(FunctionCache):
             return None
 
     def packed(self) -> Iterator[shipped.Entry]:
-        """Return each form as it is shipped.
-
-        Neither annotations, which hold paths, nor the code that other kernels copy are in it. Parts
-        of kernels, which are nothing else, are left out.
-        """
+        """Return each form as it is shipped."""
+        # Neither annotations, which hold paths, nor the code that other kernels copy are in it.
+        # Parts of kernels, which are nothing else, are left out.
         for (arguments, target, _), name in self._cache_file._load_index().items():
             (library, kind, (machine_code, _)), *rest = self._cache_file._load_data(name)
             if target == _target() and rest[0].llvm_cpython_wrapper_name.encode() in machine_code:
@@ -364,8 +350,8 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
+# kernels being compiled or loaded, each for the one before it; guarded by numba's lock
 _compiling: list[Any] = []
-"""Kernels being compiled or loaded, each for the one before it; guarded by numba's lock."""
 
 
 def _has_code(library: Any) -> bool:

@@ -21,18 +21,14 @@ K = TypeVar("K", bound=type)
 
 NO_C_WRAPPER: dict[str, Any] = {}
 NO_COUNTING: dict[str, Any] = {}
-INLINED: dict[str, Any] = {}
-"""What numba documents has no such options."""
+INLINED: dict[str, Any] = {}  # what numba documents has no such options
 
-LOADING = "evenkeel:load"
-"""An event that never comes here: numba alone loads its kernels."""
+LOADING = "evenkeel:load"  # an event that never comes here: numba alone loads its kernels
 
 
-FIRST_SOLVE = "some minutes"
-"""How long the kernels of a first solve take to compile."""
+FIRST_SOLVE = "some minutes"  # how long the kernels of a first solve take to compile
 
-SHARED = False
-"""Processes do not know of each other: each would compile all."""
+SHARED = False  # processes do not know of each other: each would compile all
 
 
 def claimed(compiled: Any) -> bool:
@@ -70,11 +66,9 @@ def keep(compiled: Any, function: Callable[..., object]) -> None:
 
 
 def _forgive(compiled: Any) -> None:
-    """Let a kernel that cannot be loaded be compiled, and one that cannot be saved be used.
-
-    numba raises in both cases, and documents nothing that would stop it. What it lacks of these
-    names stays as it is.
-    """
+    """Let a kernel that cannot be loaded be compiled, and one that cannot be saved be used."""
+    # numba raises in both cases, and documents nothing that would stop it. What it lacks of these
+    # names stays as it is.
     kept = getattr(compiled, "_cache", None)
     load, save = getattr(kept, "load_overload", None), getattr(kept, "save_overload", None)
     if kept is None or load is None or save is None:

@@ -21,16 +21,15 @@ from typing import Any, NamedTuple
 
 import numba
 
+# the kind of processor that kernels are compiled for: those made since about 2015
 PROCESSOR = "x86-64-v3"
-"""The kind of processor that kernels are compiled for: those made since about 2015."""
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 
+# features that such a processor has
 NEEDED = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "xsave")
-"""Features that such a processor has."""
 
-COMPILING = "EVENKEEL_COMPILING"
-"""The variable that forbids to compile a kernel if it is ``never``."""
+COMPILING = "EVENKEEL_COMPILING"  # the variable that forbids to compile a kernel if it is ``never``
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
@@ -59,10 +58,8 @@ class Entry(NamedTuple):
 
 
 def write(place: Path, entries: Iterable[Entry]) -> None:
-    """Write a file of kernels: a table as JSON after its length, and the code of each folder.
-
-    Kernels of a folder share parts and are compressed together, to less than half.
-    """
+    """Write a file of kernels: a table as JSON after its length, and the code of each folder."""
+    # kernels of a folder share parts and are compressed together, to less than half
     table: dict[str, dict[str, tuple[str, int, int]]] = {}
     folders: dict[str, bytes] = {}
     for kernel, form, folder, code in sorted(entries):

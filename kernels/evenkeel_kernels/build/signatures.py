@@ -24,14 +24,12 @@ PLACE = Path(__file__).with_name("signatures.json")
 class Record(NamedTuple):
     """What is compiled, called before caller."""
 
-    tuples: Mapping[str, Sequence[str]]
-    """Named tuples and the types of their fields."""
+    tuples: Mapping[str, Sequence[str]]  # named tuples and the types of their fields
 
+    # kernels, and the types of their arguments for each compiled form
     signatures: Mapping[str, Sequence[Sequence[str]]]
-    """Kernels, and the types of their arguments for each compiled form."""
 
-    work: Mapping[str, Sequence[str]]
-    """Kinds of work, and the kernels that they need."""
+    work: Mapping[str, Sequence[str]]  # kinds of work, and the kernels that they need
 
 
 @cache

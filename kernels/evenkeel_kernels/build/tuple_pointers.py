@@ -158,9 +158,7 @@ def _releasing(tools: Any, field: types.Type, value: Any) -> Callable[[], object
 
 
 def _unknown_from_here(builder: Any, pointer: Any) -> Any:
-    """Hide where a pointer comes from, so that nothing is read through it before it is written.
-
-    Fields are read as what never changes, which is true for those who get this pointer only.
-    """
+    """Hide where a pointer comes from, so that nothing is read through it before it is written."""
+    # fields are read as what never changes, which is true for those who get this pointer only
     same = ir.FunctionType(pointer.type, [pointer.type])
     return builder.asm(same, "", "=r,0,~{memory}", [pointer], True)

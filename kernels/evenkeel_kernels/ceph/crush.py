@@ -208,15 +208,13 @@ def firstn(
 ) -> None:
     """Run searches 0 to n - 1; replica ``rep`` tries the trials ``rep``, ``rep + 1`` and so on.
 
-    A replica that finds nothing is left out, and the next ones move up. Slots not yet filled are
-    UNDEFINED, so that an undefined item counts as held, which is a failed trial like a collision.
-
     ``reweight (devices,)``: reweights, 16.16 fixed point; ``n``: how many searches there are;
     ``replicas``: replicas that each tries to find; ``wanted``: their type; ``to_leaf``: whether a
     device below each is wanted.
-
-    Ceph, ``crush_choose_firstn``.
     """
+    # A replica that finds nothing is left out, and the next ones move up. Slots not yet filled are
+    # UNDEFINED, so that an undefined item counts as held, which is a failed trial like a collision.
+    # Ceph, ``crush_choose_firstn``
     last_row = tree.weight.shape[0] - 1
     active = 0
     for i in range(n):
@@ -291,15 +289,13 @@ def indep(
 ) -> None:
     """Run searches 0 to n - 1; slots keep their places, and one that finds nothing is NONE.
 
-    All undefined slots take turns: slot ``rep`` tries trial ``rep + replicas * round`` in a round.
-    Where leaves are wanted and the type chosen is the device itself, a slot that ends undefined has
-    as its leaf the last device that was tried and is out, as in Ceph.
-
     ``reweight (devices,)``: reweights, 16.16 fixed point; ``s``, ``n``, ``replicas``, ``wanted``,
     ``to_leaf``, ``limit``, ``room``: as for ``firstn``; ``slots`` may be fewer than ``replicas``.
-
-    Ceph, ``crush_choose_indep``.
     """
+    # All undefined slots take turns: slot ``rep`` tries trial ``rep + replicas * round`` in a
+    # round. Where leaves are wanted and the type chosen is the device itself, a slot that ends
+    # undefined has as its leaf the last device that was tried and is out, as in Ceph.
+    # Ceph, ``crush_choose_indep``
     last_row = tree.weight.shape[0] - 1
     active = 0
     for i in range(n):
@@ -376,8 +372,7 @@ SET_CHOOSE_LOCAL_TRIES = 8
 SET_CHOOSELEAF_VARY_R = 9
 SET_CHOOSELEAF_STABLE = 10
 
-BATCH = 16384
-"""Inputs mapped together: enough lanes for every bucket, few enough for the cache."""
+BATCH = 16384  # inputs mapped together: enough lanes for every bucket, few enough for the cache
 
 
 class Tunables(NamedTuple):
@@ -461,11 +456,9 @@ def map_inputs(
 
     ``steps (S, 3)``: operation (TAKE, EMIT and so on) and its two arguments: the item to take; the
     number of replicas (0 or less: that many below ``size``) and their type; the value to set;
-    ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length; ``x
-    (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the length
-    and where ``indep`` leaves a hole; items in each answer.
-
-    Ceph, ``crush_do_rule`` of ``crush/mapper.c``.
+    ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length;
+    ``x (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the
+    length and where ``indep`` leaves a hole; items in each answer.
 
     Two devices of equal weight in one bucket, an answer of one:
 
@@ -483,6 +476,7 @@ def map_inputs(
     >>> answer.ravel().tolist(), length.tolist()
     ([0, 0, 1, 0], [1, 1, 1, 1])
     """
+    # Ceph, ``crush_do_rule`` of ``crush/mapper.c``
     answer = np.full((x.size, size), NONE, np.int32)
     length = np.zeros(x.size, np.int32)
     batch = min(BATCH, x.size)

@@ -34,30 +34,25 @@ Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
 
+# no item, and none to come: Ceph's CRUSH_ITEM_NONE, which also fills holes in answers
 NONE = 0x7FFFFFFF
-"""No item, and none to come: Ceph's CRUSH_ITEM_NONE, which also fills holes in answers."""
 
-UNDEFINED = 0x7FFFFFFE
-"""No item yet; another trial may find one."""
+UNDEFINED = 0x7FFFFFFE  # no item yet; another trial may find one
 
 HALF = 16
-WIDTH = 2 * HALF
-"""Lanes drawn together: two of the widest vectors of words."""
+WIDTH = 2 * HALF  # lanes drawn together: two of the widest vectors of words
 
 LOW = np.uint32(0xFFFF)
 
-ONE = 1 << 48
-"""The upper end of the logarithm's range: 16 with 44 fractional bits."""
+ONE = 1 << 48  # the upper end of the logarithm's range: 16 with 44 fractional bits
 
-OFFSET = 0x147700000
-"""What most entries of the fine table lie above their formula."""
+OFFSET = 0x147700000  # what most entries of the fine table lie above their formula
 
-REGULAR = frozenset(
+REGULAR = frozenset(  # entries of the fine table that follow their formula
     {0, 1, 203, 216, 222, 233, 237, 238, 239, 243, 244, 245, 246, 248, 249, *range(250, 256)}
 )
-"""Entries of the fine table that follow their formula."""
 
-IRREGULAR = {
+IRREGULAR = {  # entries of the fine table that follow nothing
     56: 0xA2B07F3458,
     127: 0x16DF6CA19BD,
     134: 0x182B07F3458,
@@ -82,7 +77,6 @@ IRREGULAR = {
     241: 0x2B5D022D80F,
     247: 0x2C61A5E8F4C,
 }
-"""Entries of the fine table that follow nothing."""
 
 BITS = 48
 GUARD = 160
@@ -217,15 +211,13 @@ def straw2(
 ) -> None:
     """Draw one item of its bucket for each asking lane, into ``room.drawn``.
 
-    The item with the shortest straw wins, ``floor(straw / weight)``; the first of equals. An item
-    of weight 0 wins only where all weights are 0, and then the first does.
-
     ``asking (n or more,)``: the lanes that ask; all arrays below are indexed by lane; ``n``: how
     many ask; ``at``: bucket that a lane stands at; ``row``: row of ``tree.weight`` that is in force
     for it; ``x``, ``r``: input and trial.
-
-    Ceph, ``bucket_straw2_choose`` of ``crush/mapper.c``.
     """
+    # The item with the shortest straw wins, ``floor(straw / weight)``; the first of equals. An item
+    # of weight 0 wins only where all weights are 0, and then the first does.
+    # Ceph, ``bucket_straw2_choose`` of ``crush/mapper.c``
     rows = tree.weight.shape[0]
     buckets = 0
     for k in range(n):
@@ -273,9 +265,8 @@ def descend(
     that it drew the item from; ``row``, ``x``, ``r``: as for ``straw2``; the trial is the same at
     every level; ``item``: the answer: the item; UNDEFINED where an empty bucket ended the descent;
     NONE where it ended at a device although another type is wanted.
-
-    Ceph, the inner loops of ``crush_choose_firstn`` and ``crush_choose_indep``.
     """
+    # Ceph, the inner loops of ``crush_choose_firstn`` and ``crush_choose_indep``
     pending = room.pending
     for k in range(n):
         pending[k] = asking[k]
@@ -321,12 +312,11 @@ def logarithms() -> npt.NDArray[np.int64]:
     Returns about ``2**44 * log2(u + 1)`` for every 16-bit ``u``. Read-only. Neighbours are often
     equal, and the last value lies below the last but one, (65536,).
 
-    Ceph, ``crush_ln`` of ``crush/mapper.c``.
-
     >>> ln = logarithms()
     >>> int(ln[0]), int(ln[1]) == 2**44, int(ln[65534]) > int(ln[65535])
     (0, True, True)
     """
+    # Ceph, ``crush_ln`` of ``crush/mapper.c``
     k = range(129)
     reciprocal = np.array([-((-(ONE << 7)) // (128 + i)) for i in k], np.uint64)
     coarse = np.array([_log2(128 + i, 128) for i in k[:-1]] + [ONE - (1 << 32)], np.int64)

@@ -23,8 +23,7 @@ Floats = NDArray[np.float64]
 
 NOWHERE = -1
 
-PATIENCE = 8
-"""Broken chains after which a device is left as it is."""
+PATIENCE = 8  # broken chains after which a device is left as it is
 
 
 class Spread(NamedTuple):
@@ -178,13 +177,12 @@ class Course(NamedTuple):
     broken: Ints  # (N,) how often a chain from each device broke
 
 
+# of ``Course.at``: 0 while over-full devices give, 1 while empty ones take, 2 at the end; the
+# device from which a chain is sought, -1 for none; how much of the queue was read and written;
+# moves made; tokens and devices looked at
 TURN, SOURCE, READ, WRITTEN, MOVES, LOOKED = range(6)
-"""Of ``Course.at``: 0 while over-full devices give, 1 while empty ones take, 2 at the end; the
-device from which a chain is sought, -1 for none; how much of the queue was read and written; moves
-made; tokens and devices looked at."""
 
-LOOKS = 2_000_000
-"""Tokens and devices that a slice looks at: some hundredths of a second."""
+LOOKS = 2_000_000  # tokens and devices that a slice looks at: some hundredths of a second
 
 
 def new_course(devices: int) -> Course:
@@ -261,11 +259,9 @@ def _seek_on(s: Spread, bands: Bands, course: Course, giving: bool) -> int:
 
 @no_alloc
 def _follow(s: Spread, osd: int, end: int, giving: bool, toward: Ints) -> int:
-    """Move one token over each link of a chain, beginning at the end that has room.
-
-    The chain breaks where the only token for a link belongs to a group that an earlier link has
-    changed; the room has then come nearer to ``osd``.
-    """
+    """Move one token over each link of a chain, beginning at the end that has room."""
+    # the chain breaks where the only token for a link belongs to a group that an earlier link has
+    # changed; the room has then come nearer to ``osd``
     length = 0
     while end != osd:
         nearer = toward[end]

@@ -100,11 +100,9 @@ def action_for(
     others_leaving: int,
     others_need: int,
 ) -> tuple[int, float]:
-    """Return a range's action and its priority; the first that applies.
-
-    It has so many voters, live and dead ones, ones on stores that are decommissioned, and needs so
-    many; likewise ``others``, which are non-voters. O(1).
-    """
+    """Return a range's action and its priority; the first that applies. O(1)."""
+    # it has so many voters, live and dead ones, ones on stores that are decommissioned, and needs
+    # so many; likewise ``others``, which are non-voters
     if joint:
         return FINALIZE, 12002.0
     if learners > 0:

@@ -167,10 +167,8 @@ def choose(context: AllocatorContext, role: int, replaced: int, mean: float, rec
 def add_target(
     context: AllocatorContext, q: int, role: int, replaced: int, rng_state: NDArray[np.uint64]
 ) -> int:
-    """Return the store for one more replica, or -1; ``rng_state (1,)`` draws two of those that tie.
-
-    As `candidates_to_add`; what stands in for another one recovers it. O(S (E + W)).
-    """
+    """Return the store for one more replica, or -1; ``rng_state (1,)`` draws two that tie."""
+    # as `candidates_to_add`; what stands in for another one recovers it. O(S (E + W)).
     settings, room = context.settings, context.adding
     recovers = replaced >= 0 and settings.recover_to_good
     size, mean = candidates_to_add(context, q, role, replaced, recovers)
@@ -210,12 +208,10 @@ def row_of(members: Members, role: int) -> tuple[Longs, int]:
 
 @device_function
 def candidates_to_remove(context: AllocatorContext, q: int, role: int, newest: int) -> int:
-    """Fill ``context.removing.worst`` with replicas of one of which goes; returns how many.
-
-    They are places among the VOTERs or NON_VOTERs of ``context.members``. The ``newest``, a place
-    or -1, has only just come. Replicas on dead or decommissioned stores are left to other actions.
-    O(W (W + E)).
-    """
+    """Fill ``context.removing.worst`` with replicas of one of which goes; returns how many."""
+    # They are places among the VOTERs or NON_VOTERs of ``context.members``. The ``newest``, a place
+    # or -1, has only just come. Replicas on dead or decommissioned stores are left to other
+    # actions. O(W (W + E)).
     stores, scorer, members = context.stores, context.scorer, context.members
     room = context.removing
     analyse(context, q)
@@ -273,10 +269,8 @@ def judge(context: AllocatorContext, q: int, role: int, i: int) -> None:
 
 @device_function
 def keep_worst(context: AllocatorContext, found: int) -> int:
-    """Keep of ``found`` places those that tie at the bottom; returns how many. O(W).
-
-    Invalid ones come first, then those on full disks.
-    """
+    """Keep of ``found`` places those that tie at the bottom; returns how many. O(W)."""
+    # invalid ones come first, then those on full disks
     room = context.removing
     invalid, full = 0, 0
     for j in range(found):
@@ -323,10 +317,8 @@ def is_below(context: AllocatorContext, i: int, j: int) -> bool:
 def remove_target(
     context: AllocatorContext, q: int, role: int, newest: int, rng_state: NDArray[np.uint64]
 ) -> int:
-    """Return the store that loses its replica, or -1; ``rng_state (1,)`` draws two of the worst.
-
-    As `candidates_to_remove`; ``newest`` is a store here, or -1. O(W (W + E)).
-    """
+    """Return the store that loses its replica, or -1; ``rng_state (1,)`` draws two of the worst."""
+    # As `candidates_to_remove`; ``newest`` is a store here, or -1. O(W (W + E)).
     stores, scorer, members = context.stores, context.scorer, context.members
     room = context.removing
     place = place_of(members.voter, members.size[0], newest) if role == VOTER else NOWHERE

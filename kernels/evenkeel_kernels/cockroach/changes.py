@@ -27,8 +27,7 @@ from evenkeel_kernels.cockroach.tables import (
 )
 from evenkeel_kernels.core.problem import index
 
-REMEMBERED = 4
-"""Stores that a range remembers having left."""
+REMEMBERED = 4  # stores that a range remembers having left
 
 
 @by_reference
@@ -80,10 +79,8 @@ def leaseholder(ranges: Ranges, p: int) -> int:
 
 @device_function
 def join(ranges: Ranges, stores: Stores, p: int, s: int, role: int) -> bool:
-    """Put a replica on a store, or make a voter of the non-voter there; whether there was room.
-
-    Of the empty slots one that is kept for its role is taken first.
-    """
+    """Put a replica on a store, or make a voter of the non-voter there; whether there was room."""
+    # of the empty slots one that is kept for its role is taken first
     here = slot_of(ranges, p, s)
     if here >= 0:
         ranges.role[here] = role
@@ -114,10 +111,8 @@ def withdraw(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
 
 @device_function
 def swap(ranges: Ranges, stores: Stores, p: int, target: int, removed: int) -> None:
-    """Let the replica on ``removed`` move to ``target``, in its slot and role. O(W).
-
-    Where ``target`` has another replica of the range, the two change roles, and no data moves.
-    """
+    """Let the replica on ``removed`` move to ``target``, in its slot and role. O(W)."""
+    # where ``target`` has another replica of the range, the two change roles, and no data moves
     k, other = slot_of(ranges, p, removed), slot_of(ranges, p, target)
     ranges.store[k] = target
     if other >= 0:

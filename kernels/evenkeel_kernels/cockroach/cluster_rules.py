@@ -27,11 +27,9 @@ from evenkeel_kernels.core.feasibility import beyond_group_limit, beyond_limit, 
 from evenkeel_kernels.core.problem import FEWEST, MOST, SKEW, Problem, State, index
 from evenkeel_kernels.core.state import move, transfer_leader
 
-FIXED = 4
-"""What is measured of every range: replicas it lacks, how it is led, in two, and its pins."""
+FIXED = 4  # what is measured of every range: replicas it lacks, how it is led, in two, and its pins
 
-ROUNDING = 5e-12
-"""Part of a load that sums in another order may differ by."""
+ROUNDING = 5e-12  # part of a load that sums in another order may differ by
 
 
 @by_reference
@@ -71,10 +69,8 @@ class ClusterRules(NamedTuple):
 
 @device_function
 def agrees(rules: ClusterRules, ranges: Ranges, stores: Stores, p: int) -> bool:
-    """Whether the cluster allows what has become of a range; else its row is what it was. O(W).
-
-    Times the limits that bind it, and the domains of those that bind its group.
-    """
+    """Whether the cluster allows what has become of a range; else its row is what it was."""
+    # O(W) times the limits that bind it, and the domains of those that bind its group
     if rules.wanted.size == 0:
         return True
     many = touch(rules, ranges, p)

@@ -121,10 +121,8 @@ def check_rebalance(localities: Localities, table: Table, a: int, b: int) -> int
 
 @inline_only
 def check_replace(localities: Localities, table: Table, a: int, b: int) -> int:
-    """Check a store of class ``a`` that would stand in for a lost one of class ``b``. O(E).
-
-    Unlike a rebalance, it may leave no conjunction short that the lost one met.
-    """
+    """Check a store of class ``a`` that would stand in for a lost one of class ``b``. O(E)."""
+    # unlike a rebalance, it may leave no conjunction short that the lost one met
     found = VALID if table.free or table.start == table.stop else 0
     for e in range(table.start, table.stop):
         missing = table.asked[e] - table.held[e - table.start]
@@ -144,8 +142,7 @@ def both(found: int, voters: int) -> int:
     return (found & voters & VALID) | ((found | voters) & NECESSARY)
 
 
-ADD, REMOVE, REBALANCE, REPLACE = 0, 1, 2, 3
-"""What a store might be looked at for."""
+ADD, REMOVE, REBALANCE, REPLACE = 0, 1, 2, 3  # what a store might be looked at for
 
 
 @device_function

@@ -118,10 +118,9 @@ class RebalanceRoom(NamedTuple):
 
 @by_reference
 class AllocatorContext(NamedTuple):
-    """All that decisions about the replicas of ranges read, and the scratch that they write to.
+    """All that decisions about the replicas of ranges read, and the scratch that they write to."""
 
-    ``stores`` are what is decided on; changes are booked there, and ``tally`` is kept up to date.
-    """
+    # ``stores`` are what is decided on; changes are booked there, and ``tally`` is kept up to date
 
     localities: Localities
     stores: Stores

@@ -62,31 +62,29 @@ from evenkeel_kernels.cockroach.tables import (
 )
 from evenkeel_kernels.core.problem import index
 
-ENOUGH_SECONDS = 30.0
-"""Of statistics; before that no lease is moved by them, nor by counts."""
+ENOUGH_SECONDS = 30.0  # of statistics; before that no lease is moved by them, nor by counts
 
 LEAST_WEIGHT = 0.001
 
+# share of the mean: twice what is tolerated in counts alone, against thrashing by small noise
 TOLERANCE = 0.1
-"""Share of the mean: twice what is tolerated in counts alone, against thrashing by small noise."""
 
+# what overload of a disk's bandwidth does to leases: it keeps them away, it drives them away
 BLOCK_TRANSFER, SHED = 1, 2
-"""What overload of a disk's bandwidth does to leases: it keeps them away, it drives them away."""
 
+# why a lease stays: no better place, no place that may hold it, too little known as yet
 BALANCED, NO_TARGET, TOO_EARLY = 0, 1, 2
-"""Why a lease stays: no better place, no place that may hold it, too little known as yet."""
 
+# Why a lease moves. The last three drive it away, wherever it may go.
 BY_COUNT, BY_WORKLOAD, BY_PREFERENCE, BY_OVERLOAD, BY_REQUEST = 3, 4, 5, 6, 7
-"""Why a lease moves. The last three drive it away, wherever it may go."""
 
+# what the origin of requests says: nothing, too little, the lease is well placed, it is not
 SILENT, YOUNG, LOCAL, REMOTE = 0, 1, 2, 3
-"""What the origin of requests says: nothing, too little, the lease is well placed, it is not."""
 
-MOVED = 40
-"""Added to why a lease moved, it is what the log calls it."""
+MOVED = 40  # added to why a lease moved, it is what the log calls it
 
+# what the store rebalancer moves: nothing, leases, leases and replicas
 OFF, LEASES_ONLY, REPLICAS = 0, 1, 2
-"""What the store rebalancer moves: nothing, leases, leases and replicas."""
 
 
 @by_reference
@@ -154,10 +152,9 @@ class Contenders(NamedTuple):
 
 @by_reference
 class LeaseContext(NamedTuple):
-    """All that decisions about leases read, and the scratch that they write to.
+    """All that decisions about leases read, and the scratch that they write to."""
 
-    ``stores`` are what is decided on; changes are booked there, and in ``book``.
-    """
+    # ``stores`` are what is decided on; changes are booked there, and in ``book``
 
     localities: Localities
     stores: Stores
@@ -351,11 +348,9 @@ def lags(ranges: Ranges, p: int, k: int) -> bool:
 
 @inlined
 def take_contenders(context: LeaseContext, ranges: Ranges, p: int, for_load: bool) -> int:
-    """Fill in the voters of a range; return the store of its leaseholder, or -1. O(W).
-
-    The one that holds the lease is never behind. Where it moves ``for_load`` alone, all that lag
-    are.
-    """
+    """Fill in the voters of a range; return the store of its leaseholder, or -1. O(W)."""
+    # The one that holds the lease is never behind. Where it moves ``for_load`` alone, all that lag
+    # are.
     contenders = context.contenders
     size = 0
     start = ranges.first[p]
@@ -420,11 +415,9 @@ def keep_preferred(context: LeaseContext, q: int) -> bool:
 
 @device_function
 def mark_eligible(context: LeaseContext, q: int, raft: int, here: int, excluded: bool) -> int:
-    """Mark those that may hold the lease; returns how many besides the one ``here``. O(W E).
-
-    The one that holds it is among them unless ``excluded``, or its disk is so overloaded that it
-    must give leases away.
-    """
+    """Mark those that may hold the lease; returns how many besides the one ``here``. O(W E)."""
+    # the one that holds it is among them unless ``excluded``, or its disk is so overloaded that it
+    # must give leases away
     contenders = context.contenders
     mark_able(context, raft)
     if excluded:
@@ -512,10 +505,8 @@ def by_workload(context: LeaseContext, mean: float, p: int, here: int) -> tuple[
 def by_count(
     context: LeaseContext, mean: float, here: int, forced: bool, rng_state: NDArray[np.uint64]
 ) -> int:
-    """Return the place of one with few leases or -1; ``rng_state (1,)`` draws among them. O(W).
-
-    If none has fewer than the mean and the lease is ``forced`` away, one with the fewest gets it.
-    """
+    """Return the place of one with few leases or -1; ``rng_state (1,)`` draws among them. O(W)."""
+    # if none has fewer than the mean and the lease is ``forced`` away, one with the fewest gets it
     stores, contenders = context.stores, context.contenders
     few = 0
     least = np.inf
@@ -541,13 +532,11 @@ def by_count(
 def lease_reason(
     context: LeaseContext, q: int, p: int, raft: int, here: int, asked: bool
 ) -> tuple[int, int]:
-    """Return the place of the contender to which requests draw the lease, or -1, and why.
-
-    Range ``p``, of configuration ``q``, is led from the store ``here``, which need not be one of
-    the contenders; -1 if none holds the lease. ``asked`` drives it away: its store is being
-    drained, or loses the replica. Without a place, a reason above TOO_EARLY leaves the choice to
-    counts. O(W (E + origins)).
-    """
+    """Return the place of the contender to which requests draw the lease, or -1, and why."""
+    # Range ``p``, of configuration ``q``, is led from the store ``here``, which need not be one of
+    # the contenders; -1 if none holds the lease. ``asked`` drives it away: its store is being
+    # drained, or loses the replica. Without a place, a reason above TOO_EARLY leaves the choice to
+    # counts. O(W (E + origins)).
     why = BY_REQUEST
     if not asked and here >= 0:
         why = driven_away(context, q, raft, here)
@@ -692,10 +681,8 @@ def must_go(status: int) -> bool:
 def exclude_by_choice(
     ranges: Ranges, context: LeaseContext, p: int, here: int, why: int, limit: float, left: Left
 ) -> int:
-    """Take off the list whom the lease shall not go to by choice; -1 if memory forbade one. O(W).
-
-    All at once, so that what is drawn among the rest decides nothing but where it goes.
-    """
+    """Unlist those whom the lease shall not go to by choice; -1 if memory forbade one. O(W)."""
+    # all at once, so that what is drawn among the rest decides nothing but where it goes
     contenders = context.contenders
     kept, forbidden = 0, 0
     for i in range(contenders.size[0]):
@@ -727,12 +714,10 @@ def pass_over(context: LeaseContext, place: int) -> None:
 def goes_in_circles(
     ranges: Ranges, context: LeaseContext, p: int, here: int, target: int, why: int, limit: float
 ) -> bool:
-    """Whether a transfer by choice would only be undone, or be made the other way round next.
-
-    By counts it must bring the two stores closer together. Where load is levelled too, the target
-    must not carry more than ``limit`` then, unless it is so much nearer to the requests that load
-    leaves the lease there.
-    """
+    """Whether a transfer by choice would only be undone, or be made the other way round next."""
+    # By counts it must bring the two stores closer together. Where load is levelled too, the target
+    # must not carry more than ``limit`` then, unless it is so much nearer to the requests that load
+    # leaves the lease there.
     if why == BY_COUNT:
         if context.stores.amount[LEASES, here] - context.stores.amount[LEASES, target] < 2.0:
             return True

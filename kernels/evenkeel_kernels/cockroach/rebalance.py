@@ -60,11 +60,9 @@ from evenkeel_kernels.cockroach.tables import (
 )
 from evenkeel_kernels.core.problem import index
 
-OUT = -1
-"""Rank of stores that are no candidates."""
+OUT = -1  # rank of stores that are no candidates
 
-VOTER_NECESSARY = 4
-"""Bit of a rank, above VALID and below what NECESSARY becomes."""
+VOTER_NECESSARY = 4  # bit of a rank, above VALID and below what NECESSARY becomes
 
 
 @device_function
@@ -259,11 +257,9 @@ def is_candidate(context: AllocatorContext, role: int, s: int, r: int) -> bool:
 
 @device_function
 def rank_of(context: AllocatorContext, q: int, role: int, promotes: bool, a: int, b: int) -> int:
-    """Return how a store of class ``a`` does for one of class ``b`` by constraints. O(E).
-
-    OUT, or the larger the better: VALID, VOTER_NECESSARY where it ``promotes`` a non-voter that
-    voters' constraints need, and twice that where it is necessary.
-    """
+    """Return how a store of class ``a`` does for one of class ``b`` by constraints. O(E)."""
+    # OUT, or the larger the better: VALID, VOTER_NECESSARY where it ``promotes`` a non-voter that
+    # voters' constraints need, and twice that where it is necessary
     localities = context.localities
     found = check_rebalance(localities, every(context, q), a, b)
     by_voters = 0
@@ -318,10 +314,9 @@ def share(total: float, pairs: int) -> float:
 
 
 class Decision(NamedTuple):
-    """A rebalance: who comes, who goes, whom it was better than, and by how much.
+    """A rebalance: who comes, who goes, whom it was better than, and by how much."""
 
-    ``score`` is that of ``compare``; ``target`` is -1 where nothing is done.
-    """
+    # ``score`` is that of ``compare``; ``target`` is -1 where nothing is done
 
     target: int
     removed: int
@@ -333,11 +328,9 @@ class Decision(NamedTuple):
 def rebalance(
     context: AllocatorContext, q: int, role: int, rng_state: NDArray[np.uint64]
 ) -> Decision:
-    """Decide which VOTER, or NON_VOTER, of a range goes where; ``rng_state (1,)`` makes the draws.
-
-    A move is made only if removing one replica afterwards would not take back the one that came.
-    O(R (C (E + 1) + X (W + E))), and O(S) more for each class where something should move.
-    """
+    """Decide which VOTER, or NON_VOTER, of a range goes where; ``rng_state (1,)`` draws."""
+    # A move is made only if removing one replica afterwards would not take back the one that came.
+    # O(R (C (E + 1) + X (W + E))), and O(S) more for each class where something should move.
     if not should_rebalance(context, q, role):
         return nothing()
     for i in range(context.classes.size[0]):

@@ -72,27 +72,24 @@ from evenkeel_kernels.cockroach.tables import (
 )
 from evenkeel_kernels.core.problem import index
 
-STEPS = 32
-"""Decisions about one range in a row, after which the others have their turn."""
+STEPS = 32  # decisions about one range in a row, after which the others have their turn
 
-TRIES = 8
-"""Draws for one range, where what is drawn would not last."""
+TRIES = 8  # draws for one range, where what is drawn would not last
 
+# scores from here up are for constraints, disks and diversity, and not for preferences
 NEEDED = 250.0
-"""Scores from here up are for constraints, disks and diversity, and not for preferences."""
 
+# what comes of looking at a range: nothing to do, something that cannot be done, something done, a
+# move that is not made since it would lead back, or one that the cluster's own rules forbid
 DONE, STUCK, ACTED, WITHHELD, REFUSED = 0, 1, 2, 3, 4
-"""What comes of looking at a range: nothing to do, something that cannot be done, something done,
-a move that is not made since it would lead back, or one that the cluster's own rules forbid."""
 
 
 class Step(NamedTuple):
-    """One change of one range.
+    """One change of one range."""
 
-    ``came`` is DONE and so on, ``action`` what the range needed, ``role`` that of the replica
-    concerned. Without ``removed`` one comes on ``target``, without ``target`` one goes; with both
-    it moves, and where there is another replica on the target already, the two change roles.
-    """
+    # ``came`` is DONE and so on, ``action`` what the range needed, ``role`` that of the replica
+    # concerned. Without ``removed`` one comes on ``target``, without ``target`` one goes; with both
+    # it moves, and where there is another replica on the target already, the two change roles.
 
     came: int
     action: int
@@ -196,10 +193,8 @@ def decide(
     left: Left,
     rng_state: NDArray[np.uint64],
 ) -> Step:
-    """Find the one thing that a range needs most, and do nothing; ``rng_state (1,)`` draws.
-
-    A replica is moved only if that scores ``least`` or more.
-    """
+    """Find the one thing that a range needs most, and do nothing; ``rng_state (1,)`` draws."""
+    # a replica is moved only if that scores ``least`` or more
     action, _ = action_of(
         ranges.first,
         ranges.store,
@@ -242,13 +237,11 @@ def decide(
 
 @inline_only
 def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: Decision) -> bool:
-    """Whether a move would not be undone at once, once it is booked.
-
-    It must not fill the disk it comes to so far that it would have to go again. Who goes may be
-    another replica than the one the target was better than, so diversity is looked at again. And
-    for the sake of counts no store may end with more than the other had: two ranges see different
-    means where they may live on different stores, and would change places for ever.
-    """
+    """Whether a move would not be undone at once, once it is booked."""
+    # It must not fill the disk it comes to so far that it would have to go again. Who goes may be
+    # another replica than the one the target was better than, so diversity is looked at again. And
+    # for the sake of counts no store may end with more than the other had: two ranges see different
+    # means where they may live on different stores, and would change places for ever.
     stores, s = context.stores, found.target
     if found.score < BY_VALIDITY and stores.capacity[s] > 0.0:
         more = ranges.replica_load[BYTES, p]
@@ -326,10 +319,8 @@ def carry_out(
     left: Left,
     log: DecisionLog,
 ) -> int:
-    """Do what was decided, book it and note it. O(W), and what `agrees` takes.
-
-    ACTED, or STUCK if the row has no room, or REFUSED, and then all is as it was.
-    """
+    """Do what was decided, book it and note it. O(W), and what `agrees` takes."""
+    # ACTED, or STUCK if the row has no room, or REFUSED, and then all is as it was
     if step.action == FINALIZE:
         ranges.joint[p] = False
     elif step.removed < 0:

@@ -26,8 +26,8 @@ from evenkeel_kernels.cockroach.tables import (
 UNDERFULL, AROUND_THE_MEAN, OVERFULL = 1, 0, -1
 
 BY_VALIDITY, BY_DISK, BY_NEED, BY_VOTERS, BY_DIVERSITY = 600.0, 500.0, 400.0, 350.0, 300.0
+# what the first criterion that two candidates differ in is worth; range counts give below 1
 BY_IO, BY_CONVERGENCE, BY_BALANCE, BY_NON_VOTER = 250.0, 200.0, 150.0, 100.0
-"""What the first criterion that two candidates differ in is worth; range counts give below 1."""
 
 
 class Candidate(NamedTuple):
@@ -49,10 +49,8 @@ class Candidate(NamedTuple):
 
 @inlined
 def compare(c: Candidate, o: Candidate) -> float:
-    """Return how much better ``c`` is than ``o`` by the first criterion they differ in; O(1).
-
-    Of two that are not valid, or whose disks are full, each is better than the other.
-    """
+    """Return how much better ``c`` is than ``o`` by the first criterion they differ in; O(1)."""
+    # of two that are not valid, or whose disks are full, each is better than the other
     if not o.valid:
         return BY_VALIDITY
     if not c.valid:

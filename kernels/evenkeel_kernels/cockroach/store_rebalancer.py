@@ -71,19 +71,19 @@ from evenkeel_kernels.cockroach.tables import (
 )
 from evenkeel_kernels.core.problem import index
 
+# what phase 1 says of a lease: it goes; no store is better; it is near its requests; its range has
+# too little of the store's load
 MOVES, NO_BETTER, STAYS_LOCAL, TOO_LITTLE = 0, 1, 2, 3
-"""What phase 1 says of a lease: it goes; no store is better; it is near its requests; its range
-has too little of the store's load."""
 
+# what phase 2 says of a range: it changes; it has too little of the store's load; its replicas are
+# not as many as are wanted; no replica has a better place; none of the new ones may lead
 CHANGES, TOO_COLD, MISCOUNTED, NO_STEP, NO_LEADER = 0, 1, 2, 3, 4
-"""What phase 2 says of a range: it changes; it has too little of the store's load; its replicas are
-not as many as are wanted; no replica has a better place; none of the new ones may lead."""
 
+# how far numbers of ranges may be off the mean before the replicate queue moves them
 RANGE_SHARE, RANGE_LEAST = 0.05, 2.0
-"""How far numbers of ranges may be off the mean before the replicate queue moves them."""
 
+# what the log calls them; the last stands behind the replicas that moved with it
 LEASE_BY_LOAD, VOTER_BY_LOAD, NON_VOTER_BY_LOAD, LEASE_WITH_REPLICAS = 50, 51, 52, 53
-"""What the log calls them; the last stands behind the replicas that moved with it."""
 
 
 @by_reference
@@ -132,11 +132,9 @@ def list_replicas(
     owner: NDArray[np.int64],
     slot: NDArray[np.int64],
 ) -> None:
-    """Sort replicas by store: ``first (S + 1,)``, with ``owner (K,)`` and ``slot (K,)`` of each.
-
-    These are its range and its slot, of the replicas on the first store, then of those on the next.
-    O(K + S).
-    """
+    """Sort replicas by store: ``first (S + 1,)``, with ``owner (K,)`` and ``slot (K,)`` of each."""
+    # These are its range and its slot, of the replicas on the first store, then of those on the
+    # next. O(K + S).
     first[:] = 0
     stores = first.size - 1
     for k in range(ranges.store.size):
@@ -358,10 +356,8 @@ def same(one: Members, other: Members) -> bool:
 
 @inlined
 def take_changed(context: LoadContext, ranges: Ranges, p: int, here: int) -> None:
-    """Fill in the voters that there will be; those that are new are not behind. O(W squared).
-
-    Of the present ones the leaseholder is not behind either, if anything is known at all.
-    """
+    """Fill in the voters that there will be; those that are new are not behind. O(W squared)."""
+    # of the present ones the leaseholder is not behind either, if anything is known at all
     contenders, before, after = context.leases.contenders, context.before, context.allocator.members
     contenders.size[0] = after.size[0]
     for i in range(after.size[0]):
@@ -528,11 +524,9 @@ def give_replicas(
 
 @device_function
 def pays(context: LoadContext, ranges: Ranges, mean: float, p: int, holder: int) -> bool:
-    """Whether a change takes load off stores that carry too much, and counts would not undo it.
-
-    A decision takes every replica for one with all of the range's load. Where followers carry next
-    to nothing, it may send them about and leave the store as it was.
-    """
+    """Whether a change takes load off stores that carry too much, and counts would not undo it."""
+    # A decision takes every replica for one with all of the range's load. Where followers carry
+    # next to nothing, it may send them about and leave the store as it was.
     before, after = context.before, context.allocator.members
     stores, load = context.leases.stores, context.leases.load
     limit = overfull_load(load, mean)
@@ -586,10 +580,8 @@ def returns(context: LoadContext, p: int, left: Left) -> bool:
 
 @device_function
 def relocate(context: LoadContext, ranges: Ranges, p: int, holder: int, log: DecisionLog) -> None:
-    """Move the replicas of a range to where they should be, and its lease to ``holder``.
-
-    Those that stay but change their kind do so first, in pairs, so that no data moves for it.
-    """
+    """Move the replicas of a range to where they should be, and its lease to ``holder``."""
+    # those that stay but change their kind do so first, in pairs, so that no data moves for it
     stores, after = context.leases.stores, context.allocator.members
     source = leaseholder(ranges, p)
     give_lease(ranges, stores, p, NOWHERE)
@@ -610,11 +602,9 @@ def relocate(context: LoadContext, ranges: Ranges, p: int, holder: int, log: Dec
 
 @device_function
 def misplaced(ranges: Ranges, p: int, after: Members, kind: int) -> tuple[int, int]:
-    """Return a voter and a non-voter that should change places, or -1 for one of them.
-
-    One of them stays on its store: for ``kind`` 0 the voter, as a non-voter, for 1 the non-voter.
-    The other is best one that stays too.
-    """
+    """Return a voter and a non-voter that should change places, or -1 for one of them."""
+    # One of them stays on its store: for ``kind`` 0 the voter, as a non-voter, for 1 the non-voter.
+    # The other is the best one that stays too.
     voter, other = NOWHERE, NOWHERE
     for turn in range(2):
         for k in range(ranges.first[p], ranges.first[p + 1]):

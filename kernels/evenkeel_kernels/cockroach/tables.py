@@ -26,28 +26,25 @@ Flags = NDArray[np.bool_]
 
 NOWHERE = -1
 
-VOTER, NON_VOTER, LEARNER = 0, 1, 2
-"""Roles of a replica."""
+VOTER, NON_VOTER, LEARNER = 0, 1, 2  # roles of a replica
 
+# States of a store. One that is decommissioned counts as dead.
 AVAILABLE, THROTTLED, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 1, 2, 3, 4, 5, 6
-"""States of a store. One that is decommissioned counts as dead."""
 
 RANGES, LEASES, QPS, CPU, WRITES, BYTES = 0, 1, 2, 3, 4, 5
-AMOUNTS = 6
-"""Rows of ``Stores.amount`` and of the loads of ranges."""
+AMOUNTS = 6  # rows of ``Stores.amount`` and of the loads of ranges
 
+# what a ``Scorer`` levels: the number of ranges, the load of one row, nothing
 COUNT, LOAD, NEUTRAL = 0, 1, 2
-"""What a ``Scorer`` levels: the number of ranges, the load of one row, nothing."""
 
+# what is known of a range's raft group: nothing is asked, the leaseholder leads it, or none here
+# does, so that nothing may be removed and no lease moved
 NOT_MODELLED, LEADING, LEADERLESS = 0, 1, 2
-"""What is known of a range's raft group: nothing is asked, the leaseholder leads it, or none
-here does, so that nothing may be removed and no lease moved."""
 
+# what overload of a store's disk bandwidth stops: nothing, moves to it, additions too
 IGNORE, BLOCK_REBALANCE, BLOCK_ALL = 0, 1, 2
-"""What overload of a store's disk bandwidth stops: nothing, moves to it, additions too."""
 
-CLOSE = 1e-10
-"""Diversities nearer than this are the same."""
+CLOSE = 1e-10  # diversities nearer than this are the same
 
 
 @by_reference

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inlined, jit
 from evenkeel_kernels.core.problem import PartitionArrays
 
-GOLDEN = 0.6180339887498949
-"""The part of a list after which the next replica is looked at."""
+GOLDEN = 0.6180339887498949  # the part of a list after which the next replica is looked at
 
 
 @jit
@@ -41,11 +40,10 @@ def scattered_by_node(
     Of replicas that serve alike a search takes the first, and neighbours belong to one group, those
     of one partition stand at like places of several lists. So a list is gone through by a stride
     near its golden section, coprime to its length, from one place further on each node: what leaves
-    comes from all groups, and seldom leave several replicas of one partition. Who leads by ``leader
-    (P,)`` comes after all who follow.
-
-    Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
+    comes from all groups, and seldom leave several replicas of one partition. Who leads by
+    ``leader (P,)`` comes after all who follow.
     """
+    # Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing
     first, member = by_node(node, n_nodes)
     most, led = 0, np.zeros(n_nodes, np.int64)
     for n in range(n_nodes):

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 
-ROUNDING = 1e-9
-"""Share of a target that sums of sizes may be above it."""
+ROUNDING = 1e-9  # share of a target that sums of sizes may be above it
 
-SEARCHED = 40
-"""Replicas of a node up to which all placements on its disks are searched."""
+SEARCHED = 40  # replicas of a node up to which all placements on its disks are searched
 
 
 @by_reference
@@ -295,10 +293,9 @@ def _judge(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> tuple[int, 
 def _search(
     disks: NodeDisks, n: int, target: NDArray[np.float64], steps: int, failed: bool, moves: int
 ) -> tuple[int, bool]:
-    """Search depth first for a placement within the targets that takes fewer moves.
-
-    The disks of a replica are tried in a circle that begins at home; ``trial`` holds how many were.
-    """
+    """Search depth first for a placement within the targets that takes fewer moves."""
+    # the disks of a replica are tried in a circle that begins at home; ``trial`` holds how many
+    # were
     begin, end = disks.first[n], disks.first[n + 1]
     left, right = disks.disk_first[n], disks.disk_first[n + 1]
     size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable

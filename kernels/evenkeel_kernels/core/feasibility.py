@@ -120,10 +120,8 @@ def beyond_limit(
 def count_by_term(
     problem: Problem, state: State, p: int, i: int, moved_k: int, target: int
 ) -> tuple[int, int, int]:
-    """Count the replicas of ``p`` inside the mask of term ``i``, outside, and nowhere.
-
-    Only those of a role that counts, ``moved_k`` being on ``target``.
-    """
+    """Count the replicas of ``p`` inside the mask of term ``i``, outside, and nowhere."""
+    # only those of a role that counts, ``moved_k`` being on ``target``
     rules, first = problem.rules, problem.partitions.first
     inside, outside, nowhere = index(0), index(0), index(0)
     for j in range(first[p], first[p + 1]):
@@ -149,10 +147,8 @@ def rows_of(problem: Problem, p: int) -> int:
 
 @inline_only
 def broken_by(problem: Problem, state: State, p: int, row: int, moved_k: int, target: int) -> int:
-    """By how much ``p`` breaks one of its `rows_of` if ``moved_k`` sat on ``target``.
-
-    A term counts the replicas that it lacks inside; or those outside, where none may be.
-    """
+    """By how much ``p`` breaks one of its `rows_of` if ``moved_k`` sat on ``target``."""
+    # a term counts the replicas that it lacks inside; or those outside, where none may be
     rules, q = problem.rules, problem.partitions.rule[p]
     own = SKEW * (rules.limit_first[q + 1] - rules.limit_first[q])
     if row < own:
@@ -181,10 +177,8 @@ def may_stand(problem: Problem, p: int, n: int) -> bool:
 
 @inline_only
 def fits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether node ``n`` and the domains around it have room for replica ``k``.
-
-    What adds no load in a dimension needs no room in it, even where there is less than none.
-    """
+    """Whether node ``n`` and the domains around it have room for replica ``k``."""
+    # what adds no load in a dimension needs no room in it, even where there is less than none
     nodes = problem.nodes
     if state.replicas[n] >= nodes.max_replicas[n]:
         return False
@@ -210,10 +204,8 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @inline_only
 def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether moving ``k`` to ``n`` breaks no limit of its partition, or repairs more than that.
-
-    A limit that is broken already may stay as broken as it is, never become worse.
-    """
+    """Whether moving ``k`` to ``n`` breaks no limit of its partition, or repairs more than that."""
+    # a limit that is broken already may stay as broken as it is, never become worse
     partitions, rules, domain = problem.partitions, problem.rules, problem.domains.domain
     p = index(partitions.owner[k])
     q = partitions.rule[p]
@@ -264,10 +256,8 @@ def keeps_terms(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @inline_only
 def group_skew(problem: Problem, state: State, i: int, come_from: int, to: int) -> int:
-    """Most minus fewest replicas per domain of group limit ``i`` if one changed domains.
-
-    The fewest are sought in domains that the rule leaves open; -1 for no domain.
-    """
+    """Most minus fewest replicas per domain of group limit ``i`` if one changed domains."""
+    # the fewest are sought in domains that the rule leaves open; -1 for no domain
     rules, offset = problem.rules, problem.domains.domain_offset
     level = index(rules.group_limit[i, 0])
     base = rules.group_base[i]
@@ -372,10 +362,8 @@ def affords_move(problem: Problem, state: State, k: int) -> bool:
 
 @inline_only
 def affords(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether the budgets let ``k`` move to ``n``; going home is free. O(R + tiers).
-
-    A node where its partition stood before, as no node itself, is nothing that it moves to.
-    """
+    """Whether the budgets let ``k`` move to ``n``; going home is free. O(R + tiers)."""
+    # a node where its partition stood before, as no node itself, is nothing that it moves to
     budgets, domain = problem.budgets, problem.domains.domain
     home = index(problem.partitions.home[k])
     if not budgets.binds or n == home:
@@ -402,10 +390,8 @@ def affords(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @device_function
 def overrun(problem: Problem, state: State) -> int:
-    """Count what is spent beyond the budgets; of data, the moves of mean weight beyond. O(P + N).
-
-    What was spent already counts, too, so that a search which steps beyond finds its way back.
-    """
+    """Count what is spent beyond the budgets; of data, moves of mean weight beyond. O(P + N)."""
+    # what was spent already counts, too, so that a search which steps beyond finds its way back
     budgets, spent = problem.budgets, state.spent
     if not budgets.binds:
         return 0

@@ -145,15 +145,15 @@ def hash3_lanes(
     many; fastest when a multiple of 64; ``hashed (at least count + 1,)``: receives the hashes; the
     entry after them is overwritten.
 
-    One hash is a single chain of operations that wait for each other. The compiler interleaves the
-    chains of several vectors only in a loop that also reduces something, so the hashes are or'ed
-    together (twice as fast, where vectors have 16 lanes); the sum is stored so that it counts.
-
     >>> hashed = np.empty(3, np.uint32)
     >>> hash3_lanes(np.arange(2, dtype=np.uint32), np.uint32(2), np.uint32(3), 2, hashed)
     >>> hashed[:2].tolist()
     [380807466, 1935332395]
     """
+    # One hash is a single chain of operations that wait for each other. The compiler interleaves
+    # the chains of several vectors only in a loop that also reduces something, so the hashes are
+    # or'ed together (twice as fast, where vectors have 16 lanes); the sum is stored so that it
+    # counts.
     joined = np.uint32(0)
     for i in range(count):
         h = hash3(a[i], b, c)

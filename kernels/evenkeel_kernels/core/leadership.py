@@ -44,20 +44,16 @@ def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
 
 @inline_only
 def leads_on(problem: Problem, p: int) -> bool:
-    """Whether who led ``p`` leads it until another can: not if lost, or if its node only follows.
-
-    A node that gives its replicas away leads them as long as it has them.
-    """
+    """Whether the leader of ``p`` leads until another can: not if lost, or if its node follows."""
+    # a node that gives its replicas away leads them as long as it has them
     was = problem.partitions.led_from[p]
     return was >= 0 and (problem.nodes.leads[was] or not problem.nodes.accepts[was])
 
 
 @inline_only
 def leads_late(problem: Problem, p: int, n: int) -> int:
-    """Whether ``p``, whose leader leads on no more, could not be led from ``n`` at once: 1 or 0.
-
-    Another leads it then until its copy is made there, and hands it on.
-    """
+    """Whether ``p``, whose leader leads on no more, could not be led from ``n`` at once: 1 or 0."""
+    # another leads it then until its copy is made there, and hands it on
     partitions = problem.partitions
     if leads_on(problem, p):
         return 0
@@ -85,10 +81,8 @@ def affords_leader(problem: Problem, state: State, p: int, n: int) -> bool:
 
 @inline_only
 def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
-    """Whether the budgets let replica ``k`` of ``p`` lead where it stands.
-
-    What has moved may weigh more once it leads, or once it leads no more.
-    """
+    """Whether the budgets let replica ``k`` of ``p`` lead where it stands."""
+    # what has moved may weigh more once it leads, or once it leads no more
     budgets, partitions = problem.budgets, problem.partitions
     if not budgets.binds:
         return True

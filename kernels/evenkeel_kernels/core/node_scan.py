@@ -18,24 +18,22 @@ from evenkeel_kernels.core.problem import MOST, Problem, State, crossing, index,
 
 FAR = 1e300
 
+# part of a limit by which sums and products of shares may be beyond it, and are within
 ROUNDING = 1e-10
-"""Part of a limit by which sums and products of shares may be beyond it, and are within."""
 
-REFUSALS = 4
-"""Nodes that are refused one by one before all that are hopeless are closed at once."""
+REFUSALS = 4  # nodes that are refused one by one before all that are hopeless are closed at once
 
+# from so many nodes on the least used have arrays of their own; one in how many, at most
 MANY, LISTED = 1_500, 4
-"""From so many nodes on the least used have arrays of their own; one in how many, at most."""
 
+# a prime of 32 bits, as xxHash has it: times any number, the bits above look drawn at random
 SPREADING = 3_266_489_917
-"""A prime of 32 bits, as xxHash has it: times any number, the bits above look drawn at random."""
 
 
 class Shortlist(NamedTuple):
-    """The nodes that are used least, as `evenkeel_kernels.levelling.best_fit` keeps them.
+    """The nodes that are used least, as `evenkeel_kernels.levelling.best_fit` keeps them."""
 
-    There is place for S of them; for none where nodes are few. Those listed are the first ones.
-    """
+    # There is place for S of them; for none where nodes are few. Those listed are the first ones.
 
     node: NDArray[np.int64]  # (S,)
     place: NDArray[np.int64]  # (N,) where a node is listed, -1 where it is not
@@ -119,12 +117,10 @@ def inverse(limit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @inline_only
 def lowest(scan: Scan, k: int) -> int:
-    """Node with the least score for replica ``k``, of equals one that differs from ``k`` to ``k``.
-
-    The node's index takes the place of the last bits, those that do not count, so that one pass
-    finds both. Bits that ``k`` flips there make another node the first of equals: else the same few
-    nodes would share all that they hold.
-    """
+    """Node with the least score for replica ``k``; of equals one that depends on ``k``."""
+    # The node's index takes the place of the last bits, those that do not count, so that one pass
+    # finds both. Bits that ``k`` flips there make another node the first of equals: else the same
+    # few nodes would share all that they hold.
     flipped = (k * SPREADING) >> 32 & ~scan.keep
     least = scan.bits[0] | ~scan.keep
     for n in range(scan.bits.shape[0]):
@@ -134,10 +130,8 @@ def lowest(scan: Scan, k: int) -> int:
 
 @inline_only
 def fill(scan: Scan, load: NDArray[np.float64], mask: int) -> None:
-    """Score every node, with its ``load (D, N)``, for the replica in hand.
-
-    One vectorised pass for each dimension.
-    """
+    """Score every node, with its ``load (D, N)``, for the replica in hand."""
+    # one vectorised pass for each dimension
     n_nodes = scan.score.shape[0]
     more = scan.size[0]
     for n in range(n_nodes):
@@ -165,10 +159,8 @@ def close_new(problem: Problem, scan: Scan, k: int) -> None:
 
 @inline_only
 def close_full_of_group(problem: Problem, state: State, scan: Scan, k: int) -> None:
-    """Close the nodes that hold as many replicas of the group of ``k`` as its limits allow.
-
-    The one that ``k`` is on is open to it. One vectorised pass for each limit on a node.
-    """
+    """Close the nodes that hold as many replicas of the group of ``k`` as its limits allow."""
+    # The one that ``k`` is on is open to it. One vectorised pass for each limit on a node.
     rules, domains = problem.rules, problem.domains
     g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
     last = domains.domain.shape[0] - 1  # of the nodes
@@ -200,10 +192,8 @@ def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
 
 @inline_only
 def full_domain(problem: Problem, state: State, k: int, i: int, j: int) -> int:
-    """Domain of replica ``j`` if it is full for its sibling ``k`` by the limit ``i``, else -1.
-
-    The one that ``k`` is in is open to it.
-    """
+    """Domain of replica ``j`` if it is full for its sibling ``k`` by the limit ``i``, else -1."""
+    # the one that ``k`` is in is open to it
     partitions, domain = problem.partitions, problem.domains.domain
     level, most = index(problem.rules.limit[i, 0]), index(problem.rules.limit[i, MOST])
     if most < 0 or j == k or state.node[j] < 0:
@@ -234,10 +224,8 @@ def take_size(problem: Problem, state: State, scan: Scan, k: int) -> None:
 
 @inline_only
 def close_hopeless(problem: Problem, state: State, scan: Scan, k: int) -> None:
-    """Close the nodes that lack room for ``k``, its home apart, or that budgets keep it from.
-
-    One vectorised pass for each dimension, and O(N R) where budgets bind.
-    """
+    """Close the nodes that lack room for ``k``, its home apart, or that budgets keep it from."""
+    # one vectorised pass for each dimension, and O(N R) where budgets bind
     nodes = problem.nodes
     home = index(problem.partitions.home[k])
     kept = scan.score[home] if home >= 0 else 0.0

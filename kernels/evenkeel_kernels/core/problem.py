@@ -23,10 +23,10 @@ from evenkeel_kernels.build.jit import by_reference, inline_only
 VOTER = 0
 NON_VOTER = 1
 UNLIMITED = 2**62
+# where a replica may lead: nowhere, only away from where it came from, or on any node that may
 NOWHERE, MOVED, ANYWHERE = 0, 1, 2
-"""Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
+# columns of a limit: most replicas in a domain, fewest and most domains, and the skew
 MOST, FEWEST, WIDEST, SKEW = 1, 2, 3, 4
-"""Columns of a limit: most replicas in a domain, fewest and most domains, and the skew."""
 
 
 @by_reference

@@ -79,10 +79,8 @@ def more_moved(problem: Problem, state: State, k: int, n: int) -> int:
 
 @inline_only
 def most_moved(state: State, g: int, more: int, h: int, also: int) -> int:
-    """Moved replicas of the group with most of them, ``more`` in ``g`` and ``also`` in ``h``. O(1).
-
-    Each changes by 1 at most; they may be the same group.
-    """
+    """Moved replicas of the group with most of them, ``more`` in ``g``, ``also`` in ``h``. O(1)."""
+    # each changes by 1 at most; they may be the same group
     most = state.moved_most[0]
     one = state.moved[g] + more
     other = state.moved[h] + also
@@ -249,11 +247,9 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
 
 @device_function
 def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
-    """Book what replica ``k`` on ``n`` takes of the budgets (``sign`` 1), or give it back (-1).
-
-    A replica that is nowhere, or at home, takes nothing; one on another node where its partition
-    stood is no move, and leaves its home. O(R + tiers).
-    """
+    """Book what replica ``k`` on ``n`` takes of the budgets (``sign`` 1), or give it back (-1)."""
+    # A replica that is nowhere, or at home, takes nothing; one on another node where its partition
+    # stood is no move, and leaves its home. O(R + tiers).
     budgets, domain = problem.budgets, problem.domains.domain
     home = index(problem.partitions.home[k])
     p = index(problem.partitions.owner[k])
@@ -355,11 +351,10 @@ def relocate(
 
 @no_alloc
 def settle(problem: Problem, state: State) -> None:
-    """Fill every book of ``state`` from ``node``, ``role`` and ``leader``, which are given.
-
-    The counters must come in as zeros. ``held`` starts as what the replicas that already left their
-    home would hold there, so a start other than the placement that came in is priced correctly.
-    """
+    """Fill every book of ``state`` from ``node``, ``role`` and ``leader``, which are given."""
+    # The counters must come in as zeros. ``held`` starts as what the replicas that already left
+    # their home would hold there, so a start other than the placement that came in is priced
+    # correctly.
     partitions = problem.partitions
     groups = state.moved.shape[0]
     state.moved_histogram[0] = groups

@@ -37,18 +37,15 @@ from evenkeel_kernels.cost.cost_state import (
 )
 from evenkeel_kernels.cost.group_violations import breaches, tied
 
-COOLING_STEP = 256
-"""Candidates between two changes of the temperature."""
+COOLING_STEP = 256  # candidates between two changes of the temperature
 
 SHIFT, SWAP, CHAIN = 0, 1, 2
+# what eight candidates in a row are, on average
 KINDS = (SHIFT, SHIFT, SHIFT, SWAP, SWAP, SWAP, SWAP, CHAIN)
-"""What eight candidates in a row are, on average."""
 
-DRAWS = 64
-"""Draws at most for replicas and nodes within their reach."""
+DRAWS = 64  # draws at most for replicas and nodes within their reach
 
-UNIT = 2.0**-53
-"""Turns 53 random bits into a number between 0 and 1."""
+UNIT = 2.0**-53  # turns 53 random bits into a number between 0 and 1
 
 
 @inlined
@@ -76,15 +73,14 @@ def fill_reach(
 ) -> int:
     """Give a row of ``reach`` to each replica of ``item`` that cannot go anywhere, while they last.
 
-    A replica can stay where it is, can go home, and can go where its partition may stand and a
-    guest has room. Complexity: O(I W B).
-
     ``item (I,)``: replicas that may move; ``stand (M, W)``: for each mask, the nodes that accept
     and that it allows; ``roomiest (B, N + 1, W)``: for each narrow dimension, the so many nodes
     with the most room for guests; ``fits (B, I)``: on how many of them each replica of ``item``
     fits; ``reach (R, W)``: filled; row 0, of all nodes, is given; ``reach_row (K,)``: filled for
     ``item``; 0 once no row is left. Returns rows in use.
     """
+    # A replica can stay where it is, can go home, and can go where its partition may stand and a
+    # guest has room. Complexity: O(I W B).
     partitions = problem.partitions
     used = 1
     for i in range(item.shape[0]):
@@ -159,10 +155,8 @@ def domains_bear(problem: Problem, state: State, n: int, comes: int, goes: int) 
 def both_suit(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int, accepted: float
 ) -> bool:
-    """Whether ``a`` suits ``y`` and ``b``, if any, ``z``, and moving them may cost ``accepted``.
-
-    What the groups pay is left open: it depends on both together.
-    """
+    """Whether ``a`` suits ``y`` and ``b``, if any, ``z``, and moving them may cost ``accepted``."""
+    # what the groups pay is left open: it depends on both together
     moving = -walk.spare[1]
     swapped = b >= 0 and z == state.node[a]
     for turn in range(1 if b < 0 else 2):
@@ -185,10 +179,8 @@ def both_suit(
 def breaks_more(
     problem: Problem, state: State, walk: CostState, a: int, b: int, y: int, z: int, afford: float
 ) -> bool:
-    """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely has penalties above ``afford``.
-
-    Two of one group are left open, and so are two of groups that need each other.
-    """
+    """Whether moving ``a`` to ``y`` and ``b`` to ``z`` surely has penalties above ``afford``."""
+    # two of one group are left open, and so are two of groups that need each other
     partitions = problem.partitions
     g = index(partitions.group[partitions.owner[a]])
     h = index(partitions.group[partitions.owner[b]])
@@ -300,16 +292,14 @@ def anneal(
 ) -> None:
     """Try candidates at random while the temperature falls: moves, swaps, and chains of two moves.
 
-    In a chain one replica takes the place of another, which goes home or anywhere. Only nodes
-    within the reach of a replica are drawn for it. A candidate is accepted if it costs at most
-    ``-temperature * log(u)`` more, u uniform.
-
     ``items``: how many of the first replicas in ``walk.item`` take part; at least 1; ``work``:
     candidates to try; ``hot``, ``cold``: temperature at the beginning and at the end, in units of
     cost; both above 0.
-
-    Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
+    # In a chain one replica takes the place of another, which goes home or anywhere. Only nodes
+    # within the reach of a replica are drawn for it. A candidate is accepted if it costs at most
+    # ``-temperature * log(u)`` more, u uniform.
+    # Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983)
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room
     cost, penalty_weight, penalty, item = walk.cost, walk.penalty_weight, walk.penalty, walk.item
     reach, reach_row, group, broken = walk.reach, walk.reach_row, walk.group, walk.broken

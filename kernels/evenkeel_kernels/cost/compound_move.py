@@ -17,8 +17,7 @@ from evenkeel_kernels.core.state import move, move_cost, sharing_cost
 from evenkeel_kernels.cost.annealing import suits, suits_group
 from evenkeel_kernels.cost.cost_state import CostState, keep_if_best, refresh, stray
 
-LEAST_GAIN = 1e-12
-"""Part of the cost that a gain must exceed; less is rounding."""
+LEAST_GAIN = 1e-12  # part of the cost that a gain must exceed; less is rounding
 
 
 @by_reference

@@ -22,11 +22,9 @@ from evenkeel_kernels.build.jit import by_reference, inlined, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, following_load, index, load_of
 from evenkeel_kernels.core.state import move
 
-NEVER = np.inf
-"""Price of a candidate that is out of the question."""
+NEVER = np.inf  # price of a candidate that is out of the question
 
-EVALUATED, APPLIED, IMPROVED = 0, 1, 2
-"""Places in ``CostState.tally``."""
+EVALUATED, APPLIED, IMPROVED = 0, 1, 2  # places in ``CostState.tally``
 
 
 @by_reference
@@ -146,14 +144,13 @@ def pair_price(
 ) -> float:
     """Change of the cost of ``x`` and ``y`` if ``a`` on ``x`` and ``b`` on ``y`` changed places.
 
-    Where ``b`` is -1, ``a`` goes to ``y`` and none comes back.
-
     ``need (K, C)``: what each replica adds to a node's excess; ``weight (C,)``: cost of one unit of
     excess; ``excess (N, C)``: load above the watermark; ``cost (N,)``: what each node costs now;
     ``a``, ``x``, ``b``, ``y``: two replicas, each with the node it is on; ``limit``: price from
     which on a candidate is not worth pricing any further. Returns the change; NEVER once it is
     above the limit.
     """
+    # where ``b`` is -1, ``a`` goes to ``y`` and none comes back
     price = -cost[x] - cost[y]
     for c in range(weight.shape[0]):
         more = need[a, c] - need[b, c] if b >= 0 else need[a, c]
@@ -208,8 +205,6 @@ def penalty_with(
 ) -> float:
     """Penalties of node ``n`` once replica ``comes`` is there and ``goes`` is not (-1: no such).
 
-    What one that comes home kept there is counted already, and one that leaves home keeps some.
-
     ``need (K, C)``: load of each replica in the first D channels; ``room (N, D)``: capacity left;
     ``penalty_weight (N, D)``: penalty for one unit above capacity; ``kept (K, D)``: what each
     replica keeps taking at home while it is away; ``n``, ``comes``: the node, and who comes;
@@ -217,6 +212,7 @@ def penalty_with(
     ``was_home``: whether the node is the home of the one that leaves. Returns penalties of the node
     in all dimensions.
     """
+    # what one that comes home kept there is counted already, and one that leaves home keeps some
     penalty = 0.0
     for d in range(room.shape[1]):
         more = 0.0
@@ -256,10 +252,8 @@ def keep_if_best(state: State, walk: CostState) -> None:
 def visit(
     problem: Problem, state: State, walk: CostState, node: NDArray[np.int32], cost: float
 ) -> None:
-    """Go to the placement ``node`` (K,), which breaks no rule of a group and costs ``cost``.
-
-    It becomes the best one if it is.
-    """
+    """Go to the placement ``node`` (K,), which breaks no rule of a group and costs ``cost``."""
+    # it becomes the best one if it is
     for k in range(node.shape[0]):
         if state.node[k] != node[k]:
             move(problem, state, k, index(node[k]))

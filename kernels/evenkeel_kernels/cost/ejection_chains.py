@@ -32,8 +32,7 @@ from evenkeel_kernels.cost.compound_move import (
 )
 from evenkeel_kernels.cost.cost_state import CostState
 
-SCANNED_PER_PRICED = 8
-"""Arcs looked at in the time that pricing one takes."""
+SCANNED_PER_PRICED = 8  # arcs looked at in the time that pricing one takes
 
 
 @by_reference
@@ -83,10 +82,8 @@ def new_arcs(node: NDArray[np.int64], replica: NDArray[np.int64]) -> Arcs:
 
 @inline_only
 def arriving(problem: Problem, walk: CostState, n: int, comes: int, goes: int) -> float:
-    """Change of the cost of node ``n``, movement apart; inf where there is no room.
-
-    One ``comes`` and one ``goes``; -1 for none.
-    """
+    """Change of the cost of node ``n``, movement apart; inf where there is no room."""
+    # one ``comes`` and one ``goes``; -1 for none
     home = problem.partitions.home
     for d in range(walk.room.shape[1]):
         more = 0.0

@@ -44,10 +44,8 @@ def breaches_of_limits(problem: Problem, state: State, g: int, k: int, n: int) -
 
 @inline_only
 def breaches_of_needs(problem: Problem, state: State, g: int, k: int, n: int) -> int:
-    """Change of the replicas without a group that theirs needs nearby if ``k`` went to ``n``.
-
-    A group that needs itself never lacks it.
-    """
+    """Change of the replicas without a group that theirs needs nearby if ``k`` went to ``n``."""
+    # a group that needs itself never lacks it
     rules, domains, near = problem.rules, problem.domains, state.near_count
     here = index(state.node[k])
     change = 0

@@ -20,17 +20,14 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference, inlined, jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash3, hash3_lanes
 
-WIDTH = 256
-"""Inputs drawn together at most."""
+WIDTH = 256  # inputs drawn together at most
 
+# inputs drawn together come in multiples of this, so that the loops over them have no rest
 STRIDE = 64
-"""Inputs drawn together come in multiples of this, so that the loops over them have no rest."""
 
-LOOPBACKS = 50
-"""Draws of something that is out, after which one replica is given up."""
+LOOPBACKS = 50  # draws of something that is out, after which one replica is given up
 
-ROUNDS = 10
-"""Inputs that CRUSH tries before it returns a short list."""
+ROUNDS = 10  # inputs that CRUSH tries before it returns a short list
 
 LOW = np.uint32(0xFFFF)
 FULL_STRAW = np.float32(65536)
@@ -54,15 +51,14 @@ class Children(NamedTuple):
 def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Turn weights into straw lengths, in 32-bit floats but for the power.
 
-    The recurrence is CRUSH's first one (straw version 0), run from the heaviest child to the
-    lightest, so that lighter children get shorter straws in only roughly the right proportion.
-
     ``weight (C,)``: weights in descending order, none negative. Returns straw lengths; 0 for weight
     0, 65536 for the heaviest, (C,).
 
     >>> straw_lengths(np.array([2000, 1000, 1000, 0])).tolist()
     [65536, 56755, 56755, 0]
     """
+    # the recurrence is CRUSH's first one (straw version 0), run from the heaviest child to the
+    # lightest, so that lighter children get shorter straws in only roughly the right proportion
     straw = np.empty(weight.size, np.uint32)
     fill_straws(weight, straw)
     return straw
@@ -105,10 +101,7 @@ def fill_straws(weight: NDArray[np.int64], straw: NDArray[np.uint32]) -> None:
 
 @inlined
 def draw_one(children: Children, begin: int, end: int, x: np.uint32, trial: int) -> int:
-    """Draw one child for one input.
-
-    Returns the place of the child.
-    """
+    """Draw one child for one input; returns the place of the child."""
     winner = begin
     best = np.uint32(0)
     for i in range(begin, end):

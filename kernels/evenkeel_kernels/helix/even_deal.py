@@ -21,8 +21,7 @@ from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash2, hash3
 from evenkeel_kernels.core.leadership import Leading, Search, leave_lead, take_lead
 
-ROUNDS = 3
-"""Times that cards are dealt, with one card more per node each time."""
+ROUNDS = 3  # times that cards are dealt, with one card more per node each time
 
 
 class Hands(NamedTuple):
@@ -141,13 +140,12 @@ def limits(
 ) -> NDArray[np.int64]:
     """Decide how many cards each overfull node may keep: the buffers of card dealing.
 
-    As many nodes as there are replicas left over by an equal division may keep one card above the
-    whole part of their target, and of each zone no more than its share of them.
-
     ``target (N,)``: as from `targets`; ``weight (N,)``: weights; ``zone (N,)``: zones; ``zones``:
     Z; ``order (N,)``: the nodes in the order in which they are visited. Returns cards that a node
     may keep; -1 where it holds no more than the whole part of its target, (N,).
     """
+    # as many nodes as there are replicas left over by an equal division may keep one card above the
+    # whole part of their target, and of each zone no more than its share of them
     count = weight.size
     budget = hands.partition.size % count
     zone_weight = np.zeros(zones, np.int64)
@@ -363,15 +361,14 @@ def shuffle_lists(
 ) -> None:
     """Order each partition's nodes so that all of them come first about equally often.
 
-    The node that comes first is charged R * R, and each node of the list pays one back, from what
-    it holds.
-
     ``order (p,)``: the partitions in the order in which they are walked; ``load (N,)``: replicas
     that each node holds; ``partition_hash (P,)``: java hash of each partition's name;
     ``name_hash``, ``name_power (N,)``: java hash of each node's name, and 31 to the power of its
     length; together with the former they give the hash of the names put together, which decides
     between equals.
     """
+    # the node that comes first is charged R * R, and each node of the list pays one back, from what
+    # it holds
     score = load.copy()
     tie = np.empty(lists.node.shape[1], np.int32)
     for p in order:
@@ -397,11 +394,9 @@ def shuffle_lists(
 
 @jit
 def level_leaders(lists: Lists, nodes: int) -> None:
-    """Swap leaders within lists until no chain of swaps levels them further.
-
-    The node that leads most hands a partition on to another node of its list, and that one hands
-    on one of its own, until it reaches a node that leads at least two fewer than the first.
-    """
+    """Swap leaders within lists until no chain of swaps levels them further."""
+    # the node that leads most hands a partition on to another node of its list, and that one hands
+    # on one of its own, until it reaches a node that leads at least two fewer than the first
     partitions = lists.size.size
     leading = Leading(
         led=np.zeros(nodes, np.int64),
@@ -483,8 +478,7 @@ def shortest_chain(
     return -1
 
 
-POINTS = 1000
-"""Points of a node on the ring."""
+POINTS = 1000  # points of a node on the ring
 
 
 class Ring(NamedTuple):
@@ -524,12 +518,11 @@ def sorted_points(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
     """Sort the points of all nodes: by their upper bits first, then by insertion.
 
-    Points are as good as random, so that about one falls into each of as many equal arcs.
-
     ``name (N,)``: java hash of each node's name; ``order (N,)``: the nodes in the order in which
     they are put on the ring. Returns points, ascending; of equal ones the later put comes later;
     whose they are.
     """
+    # points are as good as random, so that about one falls into each of as many equal arcs
     count = name.size * POINTS
     drawn = np.empty(count, np.uint32)
     for i in range(name.size):

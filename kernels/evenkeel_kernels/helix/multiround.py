@@ -29,11 +29,10 @@ from evenkeel_kernels.helix.crush import (
     select,
 )
 
-ROUNDS = 100
-"""Inputs tried for one partition before the whole group is given up."""
+ROUNDS = 100  # inputs tried for one partition before the whole group is given up
 
+# the two buckets that a zone can be: by what its nodes weigh, and by what they lack
 ORIGINAL, LACKING = 0, 1
-"""The two buckets that a zone can be: by what its nodes weigh, and by what they lack."""
 
 
 @by_reference
@@ -181,11 +180,9 @@ def draw_again(
     return -1
 
 
-ITERATIONS = 3
-"""Times that partitions are distributed inside a zone."""
+ITERATIONS = 3  # times that partitions are distributed inside a zone
 
-DEALT, FILLED, OVERFULL = 0, 1, 2
-"""What is counted in ``Hands.size``."""
+DEALT, FILLED, OVERFULL = 0, 1, 2  # what is counted in ``Hands.size``
 
 
 class Hands(NamedTuple):
@@ -416,11 +413,10 @@ def take_back(
 ) -> int:
     """Take all remembered surplus out of the hands, and let it wait to be dealt again.
 
-    What a node is remembered for is never forgotten, only replaced by a later surplus.
-
     ``begin``: the zone's first; ``waiting (4 * M,)``: receives the partitions; ``place (n,)``:
     scratch. Returns how many wait.
     """
+    # what a node is remembered for is never forgotten, only replaced by a later surplus
     remember(hands)
     overfull = hands.size[OVERFULL]
     for i in range(overfull):

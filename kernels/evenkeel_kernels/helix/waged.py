@@ -43,11 +43,10 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, inlined, no_alloc
 from evenkeel_kernels.core.problem import index
 
-STEEPNESS = 44.0
-"""0.9 at 0.95 of what is estimated, 0.5 at 1, 0.1 at 1.05."""
+STEEPNESS = 44.0  # 0.9 at 0.95 of what is estimated, 0.5 at 1, 0.1 at 1.05
 
+# whole exponents that occur: the least usage is 0, and beyond the highest all is infinite
 LOWEST, HIGHEST = -45, 709
-"""Whole exponents that occur: the least usage is 0, and beyond the highest all is infinite."""
 
 STEPS = 1024
 
@@ -117,14 +116,13 @@ def sigmoid(usage: float) -> float:
     return 1.0 / (1.0 + exponential((usage - 1.0) * STEEPNESS))
 
 
-NO = -1.0
-"""Score of a node that may not be used."""
+NO = -1.0  # score of a node that may not be used
 
+# usage of such a node, while usages are computed; a usage is never as large
 SHUT = np.float32(3e38)
-"""Usage of such a node, while usages are computed; a usage is never as large."""
 
+# what a node that held the partition gets of the two terms for staying
 SAME_STATE, OTHER_STATE = 1.0, 0.5
-"""What a node that held the partition gets of the two terms for staying."""
 
 
 class WagedNodes(NamedTuple):
@@ -199,10 +197,8 @@ def hold(
     node: NDArray[np.int32],
     role: NDArray[np.uint8],
 ) -> None:
-    """Book the replicas that are kept: ``owner``, ``node`` and state ``role`` of each, all (K,).
-
-    To be called once, on a fresh state. O(K D + D n).
-    """
+    """Book the replicas that are kept: ``owner``, ``node`` and state ``role`` of each, all (K,)."""
+    # To be called once, on a fresh state. O(K D + D n).
     for k in range(owner.shape[0]):
         _book(partitions, state, index(owner[k]), role[k], index(node[k]))
     for n in range(nodes.zone.shape[0]):
@@ -354,10 +350,8 @@ def _score_void(
     role: np.uint8,
     n: int,
 ) -> None:
-    """Score a node without capacity in some key: Java finds no number better than every number.
-
-    What weighs something does not fit there, so only 0 / 0 is left; its score is no number.
-    """
+    """Score a node without capacity in some key: Java finds no number better than every number."""
+    # what weighs something does not fit there, so only 0 / 0 is left; its score is no number
     if state.score[n] == NO:
         return
     weighty = terms.weight[5] != 0.0 and terms.usage < np.inf
@@ -564,16 +558,15 @@ def keep_what_agrees(
 ) -> None:
     """Keep, in a partial run, where the best possible agrees with the baseline.
 
-    Replica by replica, each using up the node that it matches: a node on which both have it in
-    this state is kept; else one where only the baseline has it is a replica to place; else one
-    where only the best possible has it is kept; else the replica is placed. Of a state there are at
-    most as many replicas as the baseline has.
-
-    ``first (P + 1,)``, ``node (K,)`` and ``state (K,)`` are the best possible, ``meant_first (P +
-    1,)``, ``meant_node (B,)`` and ``meant_state (B,)`` the baseline; fills ``keep (K,)``,
-    ``place (P, S)`` and ``made (P, S)``, how many replicas there are at all. ``kind (P,)`` and
-    ``count (Q, S)`` say what shall be. O(K R + P S), with rows of R replicas.
+    ``first (P + 1,)``, ``node (K,)`` and ``state (K,)`` are the best possible,
+    ``meant_first (P + 1,)``, ``meant_node (B,)`` and ``meant_state (B,)`` the baseline; fills
+    ``keep (K,)``, ``place (P, S)`` and ``made (P, S)``, how many replicas there are at all.
+    ``kind (P,)`` and ``count (Q, S)`` say what shall be. O(K R + P S), with rows of R replicas.
     """
+    # Replica by replica, each using up the node that it matches: a node on which both have it in
+    # this state is kept; else one where only the baseline has it is a replica to place; else one
+    # where only the best possible has it is kept; else the replica is placed. Of a state there are
+    # at most as many replicas as the baseline has.
     for p in range(kind.shape[0]):
         for s in range(count.shape[1]):
             made[p, s] = 0

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference, no_alloc
 from evenkeel_kernels.core.leadership import Leading, leave_lead, take_lead
 
-FAR = np.iinfo(np.int64).max
-"""Distance of what no chain reaches."""
+FAR = np.iinfo(np.int64).max  # distance of what no chain reaches
 
 
 @by_reference

@@ -20,8 +20,8 @@ from evenkeel_kernels.core.leadership import Leading, leave_lead, take_lead
 from evenkeel_kernels.core.problem import squared_excess
 from evenkeel_kernels.core.rng import advance
 
+# a change of the penalty that is worth making; what is nearer to 0 may be rounding
 LEAST_GAIN = -1e-13
-"""A change of the penalty that is worth making; what is nearer to 0 may be rounding."""
 
 COOLING_STEP = 64
 UNIT = 2.0**-53
@@ -54,10 +54,8 @@ def move_load(room: LeadRoom, p: int, here: int, there: int) -> None:
 
 @inlined
 def has_room(room: LeadRoom, p: int, here: int, there: int) -> bool:
-    """Whether node ``there`` may lead ``p`` instead of ``here``. O(T C).
-
-    Who leads no more carries more than before where leading weighs less than following.
-    """
+    """Whether node ``there`` may lead ``p`` instead of ``here``. O(T C)."""
+    # who leads no more carries more than before where leading weighs less than following
     if room.load.shape[1] == 0:
         return True
     for t in range(room.row.shape[1]):

@@ -43,10 +43,7 @@ ONE = float(1 << 30)
 
 @by_reference
 class Aim(NamedTuple):
-    """How full nodes may be: a multiple of their targets, and never more than they can hold.
-
-    Nor less than their floors.
-    """
+    """How full nodes may be: a multiple of targets, up to what they hold, down to their floors."""
 
     value: NDArray[np.float64]  # (1,) the multiple; 1 is what was asked for
     asked: Targets  # of the targets
@@ -102,10 +99,8 @@ def set_aim(problem: Problem, aim: Aim, value: float) -> None:
 
 @device_function
 def node_penalty(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
-    """Penalty of node ``n``: what it carries and leads beyond the aim, or lacks to its floor.
-
-    Every other limit that it breaks counts ``fault``.
-    """
+    """Penalty of node ``n``: what it carries and leads beyond the aim, or lacks to its floor."""
+    # every other limit that it breaks counts ``fault``
     nodes, domains, targets = problem.nodes, problem.domains, aim.targets
     total = squared_excess(state.leaders[n] * targets.leader_scale[n], targets.threshold)
     for d in range(state.load.shape[0]):
@@ -187,10 +182,8 @@ def moved_if_joining(
 
 @device_function
 def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i: int) -> bool:
-    """Let ``k`` and ``i`` trade nodes if they may be there at all; whether they did.
-
-    Two of one group and role leave its counts as they are, whatever each by itself would do.
-    """
+    """Let ``k`` and ``i`` trade nodes if they may be there at all; whether they did."""
+    # two of one group and role leave its counts as they are, whatever each by itself would do
     partitions = problem.partitions
     here, there = index(state.node[k]), index(state.node[i])
     p, q = index(partitions.owner[k]), index(partitions.owner[i])
@@ -247,11 +240,9 @@ def count_up(problem: Problem, state: State, course: Course) -> None:
 
 @no_alloc
 def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, fall: float) -> bool:
-    """Keep the placement, whose ``tally`` is up to date, as the best one if it is.
-
-    Lowers an aim that it is within by ``fall``, that of the pace. Whether it was kept. O(D N + K),
-    where the tally is no worse.
-    """
+    """Keep the placement, whose ``tally`` is up to date, as the best one if it is."""
+    # Lowers an aim that it is within by ``fall``, that of the pace. Whether it was kept.
+    # O(D N + K), where the tally is no worse.
     worth, within = best.worth, aim.value[0]
     tally = course.tally
     faults, moves, changes, trades = tally[FAULTS], tally[MOVES], tally[CHANGES], tally[TRADES]

@@ -31,26 +31,21 @@ from evenkeel_kernels.core.problem import VOTER, Problem, State, index, leads_no
 from evenkeel_kernels.core.state import apply
 from evenkeel_kernels.levelling.leaders.moves import appoint, can_lead, may_lead, stands_alone
 
-FEWEST = 32
-"""Replicas to place that are worth a list."""
+FEWEST = 32  # replicas to place that are worth a list
 
-HALVINGS, MOST = 24, 4.0
-"""How closely is found up to which use nodes are listed, and the most."""
+HALVINGS, MOST = 24, 4.0  # how closely is found up to which use nodes are listed, and the most
 
-LATER = 1e200
-"""Score of a node that is taken if no other will do, and may be closed still."""
+LATER = 1e200  # score of a node that is taken if no other will do, and may be closed still
 
+# replicas whose best node is not on the shortlist before it is drawn up anew; and how many it must
+# have served by then, else those that are left go without
 MISSES, WORTHWHILE = 16, 64
-"""Replicas whose best node is not on the shortlist before it is drawn up anew; and how many it must
-have served by then, else those that are left go without."""
 
 
 @device_function
 def draw_up(problem: Problem, state: State, scan: Scan, replicas: int) -> None:
-    """List the nodes that are used least, to place so many replicas; none if that is not worth it.
-
-    The scores of ``scan`` hold no longer. O(D N), vectorised.
-    """
+    """List the nodes used least, to place so many replicas; none if that is not worth it."""
+    # the scores of ``scan`` hold no longer. O(D N), vectorised.
     listed = scan.listed
     listed.length[0] = 0
     most = listed.node.shape[0]
@@ -112,11 +107,9 @@ def follow(state: State, scan: Scan, n: int) -> None:
 
 @device_function
 def find_listed(problem: Problem, state: State, scan: Scan, k: int, limit: float) -> int:
-    """Best node for replica ``k``, in hand, if it is certain from the list alone, else -1.
-
-    It scores at most ``limit``. The scores are those of
-    `evenkeel_kernels.core.node_scan.fill`, bit for bit, and so is which of equals is first.
-    """
+    """Best node for replica ``k``, in hand, if it is certain from the list alone, else -1."""
+    # It scores at most ``limit``. The scores are those of `evenkeel_kernels.core.node_scan.fill`,
+    # bit for bit, and so is which of equals is first.
     listed, rules = scan.listed, problem.rules
     count = listed.length[0]
     p = index(problem.partitions.owner[k])
@@ -301,10 +294,8 @@ def put_off_followers(problem: Problem, scan: Scan, p: int) -> None:
 
 
 def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """List the ``chosen (K,)`` replicas, those of the largest partitions first; ties by index.
-
-    Replicas of one partition stay together. O(K + P log P).
-    """
+    """List the ``chosen (K,)`` replicas, those of the largest partitions first; ties by index."""
+    # Replicas of one partition stay together. O(K + P log P).
     partitions = problem.partitions
     replicas = np.flatnonzero(chosen)
     count = np.bincount(partitions.owner[replicas], minlength=partitions.first.shape[0] - 1)
@@ -316,11 +307,9 @@ def largest_first(problem: Problem, chosen: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def by_size(problem: Problem, some: NDArray[np.int64]) -> NDArray[np.int64]:
-    """List ``some (n,)`` partitions, the largest first; ties as they come.
-
-    A partition is as large as the greatest share of the cluster that a replica of it takes in any
-    dimension, its leader counting as a voter. O(n log n).
-    """
+    """List ``some (n,)`` partitions, the largest first; ties as they come. O(n log n)."""
+    # a partition is as large as the greatest share of the cluster that a replica of it takes in any
+    # dimension, its leader counting as a voter
     partitions, weight = problem.partitions, share_of_room(problem)
     size = np.zeros(some.shape[0])
     for d in range(weight.shape[0]):  # a maximum along a short axis is slow
@@ -337,11 +326,9 @@ def share_of_room(problem: Problem) -> NDArray[np.float64]:
 
 
 def greatest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the order of ``values (n,)``, the greatest first; ties by index. O(n log n).
-
-    A sort that keeps ties in order takes six times as long where the other one is vectorised: so
-    ties are put in order behind it.
-    """
+    """Return the order of ``values (n,)``, the greatest first; ties by index. O(n log n)."""
+    # a sort that keeps ties in order takes six times as long where the other one is vectorised: so
+    # ties are put in order behind it
     order = np.argsort(-values)
     ranked = values[order]
     apart = ranked[1:] != ranked[:-1]
@@ -356,12 +343,10 @@ def greatest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
 def repairs_first(
     problem: Problem, state: State, repairs: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """List ``repairs (K,)`` and ``others (K,)`` in the order in which they are placed.
-
-    All largest first, which packs best, unless the budget of data cannot carry the repairs: then
-    these come first, those of least data before, so that it carries as many as it can.
-    O(K log K).
-    """
+    """List ``repairs (K,)`` and ``others (K,)`` in the order in which they are placed."""
+    # All largest first, which packs best, unless the budget of data cannot carry the repairs: then
+    # these come first, those of least data before, so that it carries as many as it can.
+    # O(K log K).
     budgets = problem.budgets
     if budgets.data_dimension < 0:
         return largest_first(problem, repairs | others)

@@ -137,10 +137,8 @@ def replaced(
 
 @inline_only
 def fullest(state: State, targets: Targets, breakout: Breakout) -> int:
-    """Find the node that is most above its watermarks, by weight; -1 if none is.
-
-    One that is passed over is taken only if all overfull ones are.
-    """
+    """Find the node that is most above its watermarks, by weight; -1 if none is."""
+    # one that is passed over is taken only if all overfull ones are
     best = index(-1)
     most = 0.0
     awake = False

@@ -24,11 +24,10 @@ from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.penalty import Targets
 
-NONE = 1 << 20
-"""Cost of an arc that is not there."""
+NONE = 1 << 20  # cost of an arc that is not there
 
+# sorts of ways: one relieves a node above its targets, or saves moves; one that closes does
 RELIEF, SAVING, CYCLE = 0, 1, 2
-"""Sorts of ways: one relieves a node above its targets, or saves moves; one that closes does."""
 
 
 @inline_only

@@ -56,8 +56,8 @@ class Walk(NamedTuple):
     rounds: int  # at most so often
 
 
+# parts of a piece: the caller can stop after them, but what stands then is not to be compared
 SLICES = ("place", "leaders", "relieving")
-"""Parts of a piece: the caller can stop after them, but what stands then is not to be compared."""
 
 
 @by_reference
@@ -86,10 +86,9 @@ def descend(
     "place"; ``seed`` starts the walks. Every piece leaves a state that breaks no rule that it did
     not break before. The pieces depend on nothing but the arguments: the same number of them gives
     the same bits.
-
-    Yields after each piece. The last one is "level", unless the cluster cannot be brought there by
-    these means.
     """
+    # Yields after each piece. The last one is "level", unless the cluster cannot be brought there
+    # by these means.
     targets = new_targets(problem, most_leaders, 1.0)
     if problem.budgets.leader_changes < UNLIMITED:
         for _ in ration_leaders(problem, state, targets, False):  # before moves spend the budget
@@ -278,14 +277,13 @@ def broken_out(
 def walks(
     problem: Problem, state: State, targets: Targets, parameters: Parameters
 ) -> Iterator[Walk]:
-    """Propose walks for as long as ``state`` is not level, each when the one before was taken.
-
-    Closed ones first, a short one, which often will do, and longer ones; then open ones at a
-    falling move penalty; and, where replicas are few, some that are all but free to go anywhere:
-    few replicas are large beside the room that is left, so that what is level lies far apart. Where
-    they are not, and few nodes are overfull, relief comes before any walk: a move or two, and all
-    is level. So it does where groups have limits on nodes, among which walks seldom find a step.
-    """
+    """Propose walks for as long as ``state`` is not level, each when the one before was taken."""
+    # Closed ones first, a short one, which often will do, and longer ones; then open ones at a
+    # falling move penalty; and, where replicas are few, some that are all but free to go anywhere:
+    # few replicas are large beside the room that is left, so that what is level lies far apart.
+    # Where they are not, and few nodes are overfull, relief comes before any walk: a move or two,
+    # and all is level. So it does where groups have limits on nodes, among which walks seldom find
+    # a step.
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
     lead = mean_square(targets, partitions.leader_load - partitions.voter_load)

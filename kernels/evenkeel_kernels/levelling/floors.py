@@ -22,27 +22,24 @@ from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import more_moved, move
 
-DONORS = 8
-"""Nodes that are asked for a replica, the fullest first."""
+DONORS = 8  # nodes that are asked for a replica, the fullest first
 
+# how much more a replica counts that has moved already, and how much less one that leads
 FREE, LEADING = 1.5, 0.5
-"""How much more a replica counts that has moved already, and how much less one that leads."""
 
-ROUNDING = 1e-12
-"""Part of a floor that may be missing for the order in which loads were added."""
+ROUNDING = 1e-12  # part of a floor that may be missing for the order in which loads were added
 
+# part of its lack, squared, of which an exchange must rid a node: else they would hardly end
 LEAST_GAIN = 0.01
-"""Part of its lack, squared, of which an exchange must rid a node: else they would hardly end."""
 
+# how much less an exchange counts for each replica that moves by it and has not moved before
 MOVING = 0.7
-"""How much less an exchange counts for each replica that moves by it and has not moved before."""
 
+# part of its lack, squared, of which to rid a node is good enough to ask no further nodes: a little
+# less than all of it, with two replicas that have not moved before
 ENOUGH = 0.45
-"""Part of its lack, squared, of which to rid a node is good enough to ask no further nodes: a
-little less than all of it, with two replicas that have not moved before."""
 
-PAIRS = 2_000_000
-"""Pairs of replicas looked at for one exchange before a node is given up."""
+PAIRS = 2_000_000  # pairs of replicas looked at for one exchange before a node is given up
 
 
 @inline_only

@@ -16,8 +16,7 @@ from evenkeel_kernels.core.problem import SKEW, Problem, State, index, is_away, 
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.repair import is_waiting
 
-WAITS = 1 << 30
-"""Count of replicas where one comes from that waits: more than anywhere."""
+WAITS = 1 << 30  # count of replicas where one comes from that waits: more than anywhere
 
 
 @inline_only

@@ -16,8 +16,8 @@ from evenkeel_kernels.core.state import move_if_admitted
 from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted
 
+# change of the excess that is none, in units of a target: these leave a little room themselves
 ROUNDING = 1e-9
-"""Change of the excess that is none, in units of a target: these leave a little room themselves."""
 
 
 @inline_only

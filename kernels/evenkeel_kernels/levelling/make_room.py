@@ -19,11 +19,10 @@ from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load,
 from evenkeel_kernels.core.state import apply, move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import stands_alone
 
-SURELY = 1.0 - 1e-9
-"""Part of a sum that it reaches in any order of its terms."""
+SURELY = 1.0 - 1e-9  # part of a sum that it reaches in any order of its terms
 
+# where none makes way for one replica, none is sought for another so many times as large
 ALIKE = 0.5
-"""Where none makes way for one replica, none is sought for another so many times as large."""
 
 
 @inline_only

@@ -17,11 +17,10 @@ from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
 ROUNDS = 6
 
-ROUNDING = 1e-9
-"""Part of a load that sums of shares, in another order, may be off by."""
+ROUNDING = 1e-9  # part of a load that sums of shares, in another order, may be off by
 
+# parts of the greatest gain: from which on items are near it; below which all are looked at
 NEAR, SMALL = 0.5, 1e-3
-"""Parts of the greatest gain: from which on items are near it; below which all are looked at."""
 
 
 @by_reference
@@ -130,18 +129,15 @@ def cover(
 ) -> int:
     """Choose few of the first ``items`` columns of ``value (D, .)`` that cover ``hard (D,)``.
 
-    Each is worth what it adds towards ``soft (D,)``, which is at least ``hard``, under ``weight
-    (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain (.,)``, ``near`` and ``rest
-    (D,)`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if more are needed;
-    then all ``limit`` entries are set, to -1 where nothing more would help.
-
-    What an item adds only falls as others are chosen, so what it added when it was last looked at
-    is as much as it can add now: only items near the greatest gain are looked at every time.
-
-    Complexity: O(items D) a few times, and O(D) for each near item and item chosen, vectorised.
-
-    Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978.
+    Each is worth what it adds towards ``soft (D,)``, which is at least ``hard``, under
+    ``weight (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain (.,)``, ``near``
+    and ``rest (D,)`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if more
+    are needed; then all ``limit`` entries are set, to -1 where nothing more would help. O(items D)
+    a few times, and O(D) for each near item and item chosen, vectorised.
     """
+    # what an item adds only falls as others are chosen, so what it added when it was last looked at
+    # is as much as it can add now: only items near the greatest gain are looked at every time
+    # Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978
     dimensions = value.shape[0]
     for d in range(dimensions):
         rest[d] = soft[d]
@@ -245,14 +241,12 @@ def select_evictions(
 ) -> NDArray[np.int64]:
     """Choose, for every node above its watermark, the replicas that it should give away.
 
-    Of the nodes ``begin`` to ``end``; each chooses by itself.
-
     ``share (D,)`` is the part of a watermark that leaders will take on average; the part ``firm``
     of it must be free afterwards, all of it would be welcome. ``first`` and ``member`` list the
-    replicas of each node (`by_node`); those that are ``forced (K,)`` leave anyway.
-
-    Complexity: O(K D) and, for a node above its watermark, `cover` up to ten times.
+    replicas of each node (`by_node`); those that are ``forced (K,)`` leave anyway. O(K D) and, for
+    a node above its watermark, `cover` up to ten times.
     """
+    # of the nodes ``begin`` to ``end``; each chooses by itself
     dimensions = state.load.shape[0]
     most = int(np.diff(first[begin : end + 1]).max(initial=0))
     pool = np.empty(first[end] - first[begin], np.int64)

@@ -22,11 +22,9 @@ from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull, passing_node
 from evenkeel_kernels.levelling.repair import breaches, is_waiting
 
-LEAST_GAIN = 1e-9
-"""Of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding."""
+LEAST_GAIN = 1e-9  # of the penalty of `evenkeel_kernels.levelling.penalty`; less is rounding
 
-WAITS = 1_000
-"""How many broken rules a replica without a node is worth."""
+WAITS = 1_000  # how many broken rules a replica without a node is worth
 
 
 @inline_only
@@ -51,11 +49,9 @@ def take_counts(problem: Problem, state: State, p: int, counts: NDArray[np.int64
 
 @inline_only
 def keeps_counts(problem: Problem, state: State, p: int, before: NDArray[np.int64]) -> bool:
-    """Whether no limit and no term is broken more than ``before``, as `take_counts` fills it.
-
-    What is nowhere counts as outside of a term: one replica at a time is admitted where others may
-    still come, though some of them never do.
-    """
+    """Whether no limit and no term is broken more than ``before``, as `take_counts` fills it."""
+    # what is nowhere counts as outside of a term: one replica at a time is admitted where others
+    # may still come, though some of them never do
     for row in range(rows_of(problem, p)):
         if broken_by(problem, state, p, row, index(-1), index(-1)) > before[row]:
             return False

@@ -34,11 +34,9 @@ class Targets(NamedTuple):
 
 
 def new_targets(problem: Problem, most_leaders: NDArray[np.float64], threshold: float) -> Targets:
-    """Return targets from the watermarks and ``most_leaders (N,)``, inf for no limit.
-
-    What exceeds one by no more than a rounding error is within: the target may be exact, and what a
-    node carries a sum of many shares of it.
-    """
+    """Return targets from the watermarks and ``most_leaders (N,)``, inf for no limit."""
+    # what exceeds one by no more than a rounding error is within: the target may be exact, and what
+    # a node carries a sum of many shares of it
     return Targets(
         inverse(problem.nodes.watermark * (1.0 + ROUNDING)),
         inverse(most_leaders * (1.0 + ROUNDING)),

@@ -37,8 +37,8 @@ from evenkeel_kernels.levelling.slices import node_slices, replica_slices
 MARGIN, MOST_MARGIN = 0.012, 0.5  # what moves beyond what finds no place, since leaders are not
 # free to go anywhere: a part of the load, but at most a part of what finds none
 
+# part of all load that sums of loads may be off by; less than that decides nothing
 NEGLIGIBLE = 1e-9
-"""Part of all load that sums of loads may be off by; less than that decides nothing."""
 
 
 def reserve_leader_headroom(
@@ -173,12 +173,10 @@ class Ease(NamedTuple):
 
 
 def leader_ease(problem: Problem, state: State, extra: NDArray[np.float64]) -> Ease:
-    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all.
-
-    The more the watermarks leave over in the dimensions that leaders load, the less a node that
-    gives replicas away need free for them, since other nodes can lead more, and the more of their
-    share best fit can afford to keep free where it puts replicas. Measured, not derived. O(D N).
-    """
+    """Judge how much room to keep for leaders whose load is ``extra (D,)`` in all. O(D N)."""
+    # The more the watermarks leave over in the dimensions that leaders load, the less a node that
+    # gives replicas away need free for them, since other nodes can lead more, and the more of their
+    # share best fit can afford to keep free where it puts replicas. Measured, not derived.
     watermark = problem.nodes.watermark
     counted = np.isfinite(watermark) & problem.nodes.leads
     room = np.where(counted, watermark, 0.0).sum(axis=1)

@@ -35,8 +35,7 @@ from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import appoint
 from evenkeel_kernels.levelling.penalty import Targets, passing_replica
 
-ROUNDING = 1e-9
-"""Fall of the penalty that is none."""
+ROUNDING = 1e-9  # fall of the penalty that is none
 
 
 def must_relocate(problem: Problem, state: State, keeps: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -85,10 +84,8 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
 
 @inline_only
 def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
-    """Count the limits and terms of the group of ``k`` broken with it on ``n``, skews apart.
-
-    Of limits on a domain and of terms those that it breaks by being there; nowhere (-1) none.
-    """
+    """Count the limits and terms of the group of ``k`` broken with it on ``n``, skews apart."""
+    # of limits on a domain and of terms those that it breaks by being there; nowhere (-1) none
     rules, domains = problem.rules, problem.domains
     g = problem.partitions.group[problem.partitions.owner[k]]
     here = index(state.node[k])

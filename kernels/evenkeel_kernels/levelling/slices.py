@@ -13,18 +13,16 @@ from evenkeel_kernels.core.problem import Problem
 
 Result = TypeVar("Result")
 
+# nodes, times dimensions, that a slice of best fit looks at; what a replica costs besides
 LOOKS, OVERHEAD = 40_000_000, 1_000
-"""Nodes, times dimensions, that a slice of best fit looks at; what a replica costs besides."""
 
+# pairs of replicas of a node that a slice of choosing what it gives away looks at; and the most
+# that each is paired with, since of many few are looked at again
 PAIRS, MANY = 50_000_000, 2_500
-"""Pairs of replicas of a node that a slice of choosing what it gives away looks at; and the most
-that each is paired with, since of many few are looked at again."""
 
-PARTITIONS = 200_000
-"""Partitions that a slice looks at where each takes a step or two."""
+PARTITIONS = 200_000  # partitions that a slice looks at where each takes a step or two
 
-RULES = 200_000
-"""Partitions, or nodes for one, whose rules a slice looks at."""
+RULES = 200_000  # partitions, or nodes for one, whose rules a slice looks at
 
 
 def replica_slices(problem: Problem, order: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

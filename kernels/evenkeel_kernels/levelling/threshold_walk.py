@@ -64,10 +64,8 @@ def placed_replicas(problem: Problem, state: State) -> NDArray[np.int64]:
 
 
 def mean_square(targets: Targets, load: NDArray[np.float64]) -> float:
-    """Return the mean square of the target ratio of the rows of ``load (P, D)`` on an average node.
-
-    It is the unit of thresholds. O(P D + N D).
-    """
+    """Return the mean square target ratio of the rows of ``load (P, D)`` on an average node."""
+    # the unit of thresholds. O(P D + N D).
     counts = (targets.scale > 0.0) & (targets.scale < 1e29)
     nodes = np.maximum(counts.sum(axis=1), 1)
     scale = np.where(counts, targets.scale, 0.0).sum(axis=1) / nodes

@@ -29,15 +29,14 @@ from evenkeel_kernels.longhorn.state import (
     take_out,
 )
 
+# kinds of action: a replica is added, deleted, or dropped since it failed and is replaced
 ADD, DELETE, DROP = 1, 2, 3
-"""Kinds of action: a replica is added, deleted, or dropped since it failed and is replaced."""
 
+# numbers of a log entry: kind, volume, slot, disk, what asked for it, how many were asked for (or
+# could have been deleted), tier, rank of the replica
 FIELDS = 8
-"""Numbers of a log entry: kind, volume, slot, disk, what asked for it, how many were asked for (or
-could have been deleted), tier, rank of the replica."""
 
-DROPPED = 30
-"""What asks for a failed replica to be dropped."""
+DROPPED = 30  # what asks for a failed replica to be dropped
 
 
 @no_alloc
@@ -104,11 +103,9 @@ def filled(
 
 @device_function
 def worth_it(problem: Problem, state: State, v: int, d: int, room: Room) -> bool:
-    """Whether a pass that begins on a disk gains something once one replica has gone for it.
-
-    Others are not begun. This is ours, and with it everything comes to rest whatever is deleted,
-    and nothing is copied in vain.
-    """
+    """Whether a pass that begins on a disk gains something once one replica has gone for it."""
+    # Others are not begun. This is ours, and with it everything comes to rest whatever is deleted,
+    # and nothing is copied in vain.
     gains(problem, state, v, room, room.before)
     new = add(problem, state, v, d)
     slot, _, _ = leaving(problem, state, v, room)

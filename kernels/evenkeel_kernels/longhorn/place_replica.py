@@ -28,17 +28,17 @@ from evenkeel_kernels.longhorn.state import (
     under_pressure,
 )
 
+# what asks for another replica
 NOTHING, ZONE_LEAST, HOST_LEAST, HOST_BEST, ZONE_BEST, PRESSURE, REPLENISH = range(7)
-"""What asks for another replica."""
 
+# why a disk is no candidate, beyond being barred: too little would stay free, or too much be
+# promised; another host is asked for; it would be under pressure; anti-affinity; a disk of an
+# earlier tier; it holds a replica already; its usable space is less than the volume's size
 MINIMAL, PROMISED, ELSEWHERE, STRAINED, APART, LATER, HOLDS, SMALL = range(20, 28)
-"""Why a disk is no candidate, beyond being barred: too little would stay free, or too much be
-promised; another host is asked for; it would be under pressure; anti-affinity; a disk of an earlier
-tier; it holds a replica already; its usable space is less than the volume's size."""
 
+# tiers: unused zone and host; free after evictions; unused host; host free after evictions; used
+# host
 UNUSED, FREED, UNUSED_HOST, FREED_HOST, USED_HOST, NO_TIER = 1, 2, 3, 4, 5, 9
-"""Tiers: unused zone and host; free after evictions; unused host; host free after evictions; used
-host."""
 
 
 @by_reference
@@ -77,10 +77,8 @@ class Room(NamedTuple):
 
 @device_function
 def hold(problem: Problem, state: State, v: int, replacing: bool, room: Room) -> None:
-    """Count the replicas that are in the way of another one, by host and zone, and their disks.
-
-    A failed replica that can be reused is, unless it is being replaced. O(H + Z + N).
-    """
+    """Count the replicas that are in the way of another one, by host and zone, and their disks."""
+    # A failed replica that can be reused is, unless it is being replaced. O(H + Z + N).
     room.host_all[:] = 0
     room.zone_all[:] = 0
     room.host_kept[:] = 0
@@ -104,11 +102,9 @@ def hold(problem: Problem, state: State, v: int, replacing: bool, room: Room) ->
 
 @device_function
 def acceptable(problem: Problem, state: State, v: int, d: int) -> bool:
-    """Whether a disk may take a replica from a disk under pressure, and is then under none itself.
-
-    That it must be under none itself afterwards is ours: without it two full disks pass a replica
-    to and fro for ever.
-    """
+    """Whether a disk may take a replica from one under pressure, and is under none itself then."""
+    # that it must be under none itself afterwards is ours: without it two full disks pass a replica
+    # to and fro for ever
     required = 0 if problem.fresh[v] else problem.actual[v]
     percent = problem.pressure
     if not stays_below(

@@ -43,10 +43,8 @@ from evenkeel_kernels.longhorn.state import (
 
 @device_function
 def counted(problem: Problem, state: State, v: int, must: int, must_not: int, room: Room) -> int:
-    """Count the replicas of a volume that bear all marks of ``must`` and none of ``must_not``.
-
-    Fills ``host_count`` and ``zone_count`` of the room. O(H + Z).
-    """
+    """Count the replicas of a volume that bear all marks of ``must`` and none of ``must_not``."""
+    # Fills ``host_count`` and ``zone_count`` of the room. O(H + Z).
     room.host_count[:] = 0
     room.zone_count[:] = 0
     found = 0
@@ -100,11 +98,9 @@ def find_takers(problem: Problem, state: State, v: int, room: Room) -> None:
 
 @device_function
 def stage_of(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int, int]:
-    """Return what asks for another replica of a volume, how many it asks for, and on which host.
-
-    For a healthy volume with exactly the replicas that are wanted, whose usable ones are counted in
-    the room. A host of -1 is any. O(H + Z), and O(N) where hosts or zones are to be gained.
-    """
+    """Return what asks for another replica of a volume, how many it asks for, and on which host."""
+    # For a healthy volume with exactly the replicas that are wanted, whose usable ones are counted
+    # in the room. A host of -1 is any. O(H + Z), and O(N) where hosts or zones are to be gained.
     if problem.effort[v] == DISABLED or not problem.rebuilds:
         return NOTHING, 0, -1
     wanted = problem.wanted[v]
@@ -170,11 +166,9 @@ def level_hosts(problem: Problem, fewest: int, most: int, room: Room) -> int:
 
 @device_function
 def level_zones(problem: Problem, fewest: int, most: int, room: Room) -> int:
-    """Return the host with fewest replicas in a least zone, if others hold two more; else -1.
-
-    It must then hold no more than the most loaded host of a fullest zone: without this, which is
-    ours, the stages for zones and for hosts undo each other for ever.
-    """
+    """Return the host with fewest replicas in a least zone, if others hold two more; else -1."""
+    # it must then hold no more than the most loaded host of a fullest zone: without this, which is
+    # ours, the stages for zones and for hosts undo each other for ever
     best, highest = -1, 0
     if most - fewest < 2:
         return best
@@ -193,10 +187,8 @@ def level_zones(problem: Problem, fewest: int, most: int, room: Room) -> int:
 
 @device_function
 def may_be_relieved(problem: Problem, state: State, v: int, s: int) -> bool:
-    """Whether the replica of a slot leaves a disk under pressure for another one of its host.
-
-    It must be the first by name on its disk of all replicas of healthy volumes.
-    """
+    """Whether the replica of a slot leaves a disk under pressure for another one of its host."""
+    # it must be the first by name on its disk of all replicas of healthy volumes
     d = state.node[s]
     if not pressured(problem, state, d):
         return False
@@ -245,11 +237,9 @@ def relief(problem: Problem, state: State, v: int) -> tuple[int, int]:
 
 @device_function
 def gains(problem: Problem, state: State, v: int, room: Room, standing: NDArray[np.int64]) -> None:
-    """Say in ``standing`` (GAINS,) int64 how a volume stands; what comes first matters most.
-
-    None on hosts that are down, none that are old on the unstable host, many zones, many hosts, few
-    together on a host, in a zone, and on disks under pressure: more is better.
-    """
+    """Say in ``standing`` (GAINS,) int64 how a volume stands; what comes first matters most."""
+    # none on hosts that are down, none that are old on the unstable host, many zones, many hosts,
+    # few together on a host, in a zone, and on disks under pressure: more is better
     counted(problem, state, v, ACTIVE, FAILED | EVICTING, room)
     standing[:] = 0
     for s in range(state.first[v], state.first[v + 1]):
@@ -276,19 +266,17 @@ def better(after: NDArray[np.int64], before: NDArray[np.int64]) -> bool:
 
 
 EVICTED, NOT_LOCAL, DOWN, UNSTABLE, OFF_UNSTABLE, FULL_HOST, FULL_ZONE, RELIEVED = range(11, 19)
+# what a replica is deleted for: eviction; data locality; its host is down, or unstable, or holds
+# more than the unstable one; its host or zone is the fullest; its disk is under pressure; it shares
+# a disk, host or zone with most others; nothing of that
 SAME_DISK, SAME_HOST, SAME_ZONE, ANY = range(19, 23)
-"""What a replica is deleted for: eviction; data locality; its host is down, or unstable, or holds
-more than the unstable one; its host or zone is the fullest; its disk is under pressure; it shares a
-disk, host or zone with most others; nothing of that."""
 
 
 @device_function
 def leaving(problem: Problem, state: State, v: int, room: Room) -> tuple[int, int, int]:
-    """Choose the replica to delete: its slot, -1 for none, the step that chose, and of how many.
-
-    For a volume with more healthy replicas than are wanted. Fills ``listed`` of the room.
-    O(W^2 + H + Z).
-    """
+    """Choose the replica to delete: its slot, -1 for none, the step that chose, and of how many."""
+    # For a volume with more healthy replicas than are wanted. Fills ``listed`` of the room.
+    # O(W^2 + H + Z).
     among = list_marked(state, v, EVICTING, room)
     if among > 0:
         return first_by_name(state, v, room), EVICTED, among
@@ -387,10 +375,8 @@ def fullest_disk(state: State, v: int, room: Room) -> int:
 
 @device_function
 def list_preferred(problem: Problem, state: State, v: int, room: Room) -> int:
-    """List those that share a disk with most others, else a host, else a zone, else all.
-
-    Of groups of equal size all are listed. A group counts those that may not go, too.
-    """
+    """List those that share a disk with most others, else a host, else a zone, else all."""
+    # Of groups of equal size all are listed. A group counts those that may not go, too.
     first, last = state.first[v], state.first[v + 1]
     for step in (SAME_DISK, SAME_HOST, SAME_ZONE):
         largest = 1

@@ -25,10 +25,8 @@ def leaves_free(maximum: int, available: int, required: int, minimal: int) -> bo
 
 @inlined
 def under_pressure(maximum: int, available: int, reserved: int, percent: int) -> bool:
-    """Whether the unused share, in whole percent, is below what ``percent`` leaves; 0 is never.
-
-    Of a disk without size, as one that has failed shows itself, nothing is unused.
-    """
+    """Whether the unused share, in whole percent, is below what ``percent`` leaves; 0 is never."""
+    # of a disk without size, as one that has failed shows itself, nothing is unused
     if percent == 0:
         return False
     unused = (available - reserved) * 100 // maximum if maximum > 0 else 0
@@ -54,14 +52,13 @@ def levellest(
 ) -> int:
     """Choose the group whose totals are levellest once it has taken ``size``; -1 for none.
 
-    Every choice leaves the same mean, so that the least (max - min) / mean is the least max - min,
-    in whole bytes. O(items + groups).
-
     ``group`` (m,) int32 of each item, ``rank`` (g,) int32 of groups by name, ``candidate`` (m,)
     bool, ``usable`` (m,) int64 bytes. Filled: ``total`` (g,) int64 bytes of the candidates, -1 for
     groups without one; ``fit`` (g,) bool, groups with an item of ``size``; ``spread`` (g,) int64
     max - min after placing there, -1 for groups that do not fit.
     """
+    # Every choice leaves the same mean, so that the least (max - min) / mean is the least max -
+    # min, in whole bytes. O(items + groups).
     total[:] = -1
     fit[:] = False
     spread[:] = -1
@@ -99,15 +96,13 @@ def levellest(
     return best
 
 
+# marks of a replica: WAITING has failed so lately that it may return; SOURCE feeds a clone and
+# stays; OLD was healthy before the one unstable host became ready, and stands there
 HEALTHY, FAILED, EVICTING, ACTIVE, REUSABLE, WAITING, SOURCE, OLD = (1 << i for i in range(8))
-"""Marks of a replica: WAITING has failed so lately that it may return; SOURCE feeds a clone and
-stays; OLD was healthy before the one unstable host became ready, and stands there."""
 
-DISABLED, LEAST_EFFORT, BEST_EFFORT = range(3)
-"""How far a volume is balanced."""
+DISABLED, LEAST_EFFORT, BEST_EFFORT = range(3)  # how far a volume is balanced
 
-GAINS = 7
-"""What a pass may gain, see ``evenkeel_kernels.longhorn.stages.gains``."""
+GAINS = 7  # what a pass may gain, see ``evenkeel_kernels.longhorn.stages.gains``
 
 
 @by_reference

@@ -24,11 +24,9 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.problem import index
 
-EXCESS = 1000.0
-"""What being above capacity counts, beside being above the mean."""
+EXCESS = 1000.0  # what being above capacity counts, beside being above the mean
 
-SLACK = 0.05
-"""Share of its worth that a change may have lost without going back into the heap."""
+SLACK = 0.05  # share of its worth that a change may have lost without going back into the heap
 
 
 @by_reference

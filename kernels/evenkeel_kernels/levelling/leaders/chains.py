@@ -22,13 +22,9 @@ from evenkeel_kernels.levelling.penalty import Targets
 
 
 def chain_leaders(problem: Problem, state: State, targets: Targets) -> int:
-    """Bring every node down to the leaders it should have, as far as chains reach.
-
-    No node gets overfull by it. Returns how many partitions changed hands.
-
-    Complexity: O(N) where no node leads too many, else O(P) and, for each leader too many, at most
-    O(K D).
-    """
+    """Bring every node down to the leaders it should have, as far as chains reach."""
+    # No node gets overfull by it. Returns how many partitions changed hands. O(N) where no node
+    # leads too many, else O(P) and, for each leader too many, at most O(K D).
     if not (state.leaders * targets.leader_scale > 1.0).any():
         return 0
     leading, search = new_lists(problem, state)
@@ -129,11 +125,9 @@ def nearest_with_room(
     top: int,
     number: int,
 ) -> int:
-    """Find the node nearest to ``top`` that may lead one more; -1 for none.
-
-    The chain to it is in ``search``; a node is reached ``through`` the replica that would lead
-    there. Two nodes are next to each other where one leads what the other could (`could_take`).
-    """
+    """Find the node nearest to ``top`` that may lead one more; -1 for none."""
+    # The chain to it is in ``search``; a node is reached ``through`` the replica that would lead
+    # there. Two nodes are next to each other where one leads what the other could (`could_take`).
     partitions = problem.partitions
     search.queue[0] = top
     search.reached[top] = number
@@ -162,10 +156,8 @@ def nearest_with_room(
 
 @inline_only
 def could_take(problem: Problem, state: State, targets: Targets, p: int, slot: int, n: int) -> bool:
-    """Whether ``slot`` of ``p``, on node ``n``, may lead it and its node stays below its watermark.
-
-    Only where leading weighs no less than following: then no link of a chain burdens another.
-    """
+    """Whether ``slot`` of ``p``, on node ``n``, may lead it with its node below its watermark."""
+    # only where leading weighs no less than following: then no link of a chain burdens another
     for d in range(state.load.shape[0]):
         extra = problem.partitions.leader_load[p, d] - problem.partitions.voter_load[p, d]
         if extra < 0.0:

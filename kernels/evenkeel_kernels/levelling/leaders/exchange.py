@@ -29,15 +29,14 @@ from evenkeel_kernels.levelling.leaders.moves import can_take_over, keeps_floors
 from evenkeel_kernels.levelling.penalty import Targets, is_overfull
 from evenkeel_kernels.levelling.slices import slices
 
+# looks at every partition, since what goes home makes way for others; and one in how many that are
+# led anew must be spared for another look
 SWEEPS, WORTHWHILE = 3, 64
-"""Looks at every partition, since what goes home makes way for others; and one in how many that are
-led anew must be spared for another look."""
 
+# parts of sums of loads, and of numbers of 32 bits, by which they may be off
 ROUNDING, FLOAT32 = 1e-12, 1e-6
-"""Parts of sums of loads, and of numbers of 32 bits, by which they may be off."""
 
-LOOKS = 5_000_000
-"""Followers, times nodes to go to, that a slice looks at."""
+LOOKS = 5_000_000  # followers, times nodes to go to, that a slice looks at
 
 
 def spare_leaders(

@@ -18,8 +18,8 @@ from evenkeel_kernels.levelling.leaders.transport import transport_leaders
 from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 
+# leaders too many, times replicas, for which chains are looked for: each may look at all
 MOST_CHAINED = 5e7
-"""Leaders too many, times replicas, for which chains are looked for: each may look at all."""
 
 
 def binds_leaders(problem: Problem) -> bool:

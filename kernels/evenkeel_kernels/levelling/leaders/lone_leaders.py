@@ -13,11 +13,9 @@ from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 
 @no_alloc
 def place_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
-    """Let a voter of each of ``partitions`` that cannot be led move to where it may lead.
-
-    The one that leads now is tried first; another takes the lead along, for which the domains that
-    it stays in must have room. Returns how many moved. O(R D N) for each partition.
-    """
+    """Let a voter of each of ``partitions`` that cannot be led move to where it may lead."""
+    # The one that leads now is tried first; another takes the lead along, for which the domains
+    # that it stays in must have room. Returns how many moved. O(R D N) for each partition.
     first = problem.partitions.first
     moved = 0
     for i in range(partitions.shape[0]):

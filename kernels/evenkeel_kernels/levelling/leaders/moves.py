@@ -38,8 +38,7 @@ from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
 LARGE_SWEEPS = 4
 
-SWEEPS = 8
-"""Looks at every partition: what one hands on, another may take, and make even."""
+SWEEPS = 8  # looks at every partition: what one hands on, another may take, and make even
 
 
 @inline_only
@@ -129,19 +128,17 @@ def unassign_leaders(
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
 
+# part of its watermark at which a node is nearly full: one more lead there may crowd others
 NEARLY_FULL = 0.7
-"""Part of its watermark at which a node is nearly full: one more lead there may crowd others."""
 
 
 @device_function
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
-    """Give ``p``, which none leads, the leader that its rule prefers.
-
-    Among equals one with room, which the ``favoured`` slot, that has led already, may go without;
-    one whose node what leading adds does not press; where who led is lost, one that is there before
-    a copy yet to be made; the favoured one; the one whose node is least full; the one that leads
-    least.
-    """
+    """Give ``p``, which none leads, the leader that its rule prefers."""
+    # among equals one with room, which the ``favoured`` slot, that has led already, may go without;
+    # one whose node what leading adds does not press; where who led is lost, one that is there
+    # before a copy yet to be made; the favoured one; the one whose node is least full; the one that
+    # leads least
     partitions = problem.partitions
     rank = problem.rules.lead_rank[partitions.rule[p]]
     best = index(-1)
@@ -201,10 +198,8 @@ def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> No
 def lead_if_afforded(
     problem: Problem, state: State, replicas: NDArray[np.int64], leads: NDArray[np.bool_]
 ) -> None:
-    """Let ``replicas (M,)`` lead where budgets and domains let each; ``leads (M,)`` says which do.
-
-    A replica that moves within its domain later on is not asked again whether that has room.
-    """
+    """Let ``replicas (M,)`` lead where budgets and domains let each, as ``leads (M,)`` says."""
+    # a replica that moves within its domain later on is not asked again whether that has room
     for i in range(replicas.shape[0]):
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
@@ -277,15 +272,12 @@ def spread_leaders(
     sweeps: int,
     large: float,
 ) -> Generator[int, None, int]:
-    """Hand leadership on, partition by partition, from nodes with a target ratio above ``trigger``.
-
-    Each goes to the replica that lowers the penalty most. The first sweep looks only at leaders
-    whose extra target ratio is ``large`` or more, the next ones at those of half of that, and so
-    on: fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or
-    after ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
-
-    Complexity: O(P D) for each sweep, and O(R D) for each leader on an overfull node.
-    """
+    """Hand leadership on, partition by partition, from nodes with ratios above ``trigger``."""
+    # Each goes to the replica that lowers the penalty most. The first sweep tries only leaders
+    # whose extra target ratio is ``large`` or more, the next ones those of half of that, and so on:
+    # fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or after
+    # ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
+    # O(P D) for each sweep, and O(R D) for each leader on an overfull node.
     changed = 0
     for sweep in range(sweeps):
         before = changed
@@ -308,10 +300,9 @@ def spread_some(
     begin: int,
     end: int,
 ) -> int:
-    """Do what `spread_leaders` does for partitions ``begin`` to ``end``, once.
-
-    Only for leaders whose extra target ratio is ``least_extra`` or more. Returns the changes made.
-    """
+    """Do what `spread_leaders` does for partitions ``begin`` to ``end``, once."""
+    # Only for leaders whose extra target ratio is ``least_extra`` or more. Returns the changes
+    # made.
     partitions = problem.partitions
     dimensions = state.load.shape[0]
     changed = 0

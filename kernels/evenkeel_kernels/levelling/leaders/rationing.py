@@ -30,14 +30,10 @@ from evenkeel_kernels.levelling.slices import PARTITIONS
 def ration_leaders(
     problem: Problem, state: State, targets: Targets, by_load: bool
 ) -> Generator[int]:
-    """Hand leaders on from the fullest node, one after the other, while one is overfull.
-
-    Without ``by_load`` a node is only as full as it leads many: moves can relieve the rest.
-    Yields the partitions looked at, slice by slice.
-
-    Complexity: O(N D) and, for each leader of the fullest node, O(R D), for each change; O(K D)
-    where it takes a chain.
-    """
+    """Hand leaders on from the fullest node, one after the other, while one is overfull."""
+    # Without ``by_load`` a node is only as full as it leads many: moves can relieve the rest.
+    # Yields the partitions looked at, slice by slice. O(N D) and, for each leader of the fullest
+    # node, O(R D), for each change; O(K D) where it takes a chain.
     if not (by_load or targets.leader_scale.any()):
         return
     leading, search = new_lists(problem, state)

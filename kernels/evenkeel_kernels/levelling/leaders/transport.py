@@ -31,39 +31,33 @@ from evenkeel_kernels.levelling.leaders.moves import may_lead
 from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
 
+# what a mean lead's target ratio on the fullest node costs at first, in leader changes
 STIFFNESS = 2.0
-"""What a mean lead's target ratio on the fullest node costs at first, in leader changes."""
-SOFT, STIFFER = 10, 1.25
-"""Sweeps that find the prices, and by how much stiffness grows with each."""
+SOFT, STIFFER = 10, 1.25  # sweeps that find the prices, and by how much stiffness grows with each
+# sweeps after these, which end what is nearly within targets, and the same for them
 HARD, HARDER = 5, 3.0
-"""Sweeps after these, which end what is nearly within targets, and the same for them."""
+# how often both are done, where prices lead nearly there; the same from who led before, when few
+# others can end what is left; and soft sweeps from then on
 ROUNDS, KEPT_ROUNDS, SOFT_AGAIN = 2, 3, 3
-"""How often both are done, where prices lead nearly there; the same from who led before, when few
-others can end what is left; and soft sweeps from then on."""
+# trades of one node at the end of a round, if no more than one node in so many is overfull; and how
+# much stiffer charges are then
 TRADES, FEW_OVERFULL, STIFFEST = 4, 16, 1e3
-"""Trades of one node at the end of a round, if no more than one node in so many is overfull; and
-how much stiffer charges are then."""
+# how far below targets is aimed: the lesser of parts of a mean lead's target ratio and of the slack
 MARGIN, OF_SLACK = 0.25, 0.25
-"""How far below targets is aimed: the lesser of parts of a mean lead's target ratio and of the
-slack."""
 LEAST_GAIN = 1e-9
-TENTH = 0.1
-"""Of a leader change: that another leads until a lost leader's copy is made costs one."""
+TENTH = 0.1  # of a leader change: that another leads until a lost leader's copy is made costs one
+# of the target ratio of a mean lead: a resource may add nothing where there is a choice
 LEAST_LEAD = 1e-100
-"""Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
-LARGEST, SIZES = 1025, 2051
-"""The greatest exponent of a number, and the sizes of leads."""
-BEYOND = 1e29
-"""1 / the target of a node that may carry nothing."""
+LARGEST, SIZES = 1025, 2051  # the greatest exponent of a number, and the sizes of leads
+BEYOND = 1e29  # 1 / the target of a node that may carry nothing
 
 
 @by_reference
 class Choices(NamedTuple):
-    """Who could lead. M partitions that have a choice, A choices, E resources.
+    """Who could lead. M partitions that have a choice, A choices, E resources."""
 
-    A resource is a dimension in which leading weighs something else than following, or the number
-    of leaders.
-    """
+    # a resource is a dimension in which leading weighs something else than following, or the number
+    # of leaders
 
     partition: NDArray[np.int32]  # (M,)
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
@@ -283,13 +277,11 @@ def keep_choices(choices: Choices, charges: Charges) -> None:
 
 @no_alloc
 def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> int:
-    """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other.
-
-    Since what a node is charged is convex, leaving it saves at most its price, and joining another
-    costs at least that one's: most choices need no closer look, and none where a partition is
-    content and its node pays no price. Returns how many changed. O(1) for each of those, O(E) for
-    the others, and O(choices E) where leaving its node may pay.
-    """
+    """Let partitions ``begin`` to ``end`` be led from where it costs least, one after the other."""
+    # Since what a node is charged is convex, leaving it saves at most its price, and joining
+    # another costs at least that one's: most choices need no closer look, and none where a
+    # partition is content and its node pays no price. Returns how many changed. O(1) for each of
+    # those, O(E) for the others, and O(choices E) where leaving its node may pay.
     resources = charges.stiffness.shape[0]
     made = 0
     for m in range(begin, end):
@@ -401,8 +393,8 @@ def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
     return changed
 
 
+# the cell of each choice; and the leads of each cell, as they are, should be and may be
 Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""The cell of each choice; and the leads of each cell, as they are, should be and may be."""
 
 
 def transport_leaders(

@@ -20,11 +20,10 @@ from evenkeel_kernels.levelling.losses.records import (
     Stock,
 )
 
-TOLERANCE = 1e-11
-"""Relative excess over a capacity that is rounding, as the audit has it."""
+TOLERANCE = 1e-11  # relative excess over a capacity that is rounding, as the audit has it
 
+# relative excess over a target that is rounding; results are measured against ten times of it
 ROUNDING = 1e-10
-"""Relative excess over a target that is rounding; results are measured against ten times of it."""
 
 
 @device_function
@@ -63,12 +62,10 @@ def find_endangered(
 def measure(
     partitions: PartitionArrays, stock: Stock, demanded: Demanded, report: LossReport, count: int
 ) -> None:
-    """Add up what nodes carry and lead now, and what moved.
-
-    A lost node carries what waits there. What moved weighs on its new node what it weighs in its
-    role there, and was a follower where it left a node that is not lost; who was promoted in place
-    weighs more by the difference.
-    """
+    """Add up what nodes carry and lead now, and what moved."""
+    # A lost node carries what waits there. What moved weighs on its new node what it weighs in its
+    # role there, and was a follower where it left a node that is not lost; who was promoted in
+    # place weighs more by the difference.
     dimensions, nodes = stock.load.shape
     for n in range(nodes):
         report.replicas[n] = 0 if report.lost[n] else demanded.replicas_on[n]
@@ -198,10 +195,8 @@ def might_be_led(demanded: Demanded, node: NDArray[np.int32], p: int) -> bool:
 def where_it_stands(
     home: NDArray[np.int32], node: NDArray[np.int32], lost: NDArray[np.bool_], k: int
 ) -> int:
-    """Return the node of ``k`` by ``node (K,)``, or its ``home (K,)`` where that is ``lost (N,)``.
-
-    It is -1 for a replica that was nowhere before.
-    """
+    """Return the node of ``k`` by ``node (K,)``, or ``home (K,)`` where that is ``lost (N,)``."""
+    # -1 for a replica that was nowhere before
     n, came_from = index(node[k]), index(home[k])
     return came_from if n < 0 and came_from >= 0 and lost[came_from] else n
 

@@ -44,14 +44,12 @@ from evenkeel_kernels.levelling.losses.urgency import (
     most_endangered_first,
 )
 
+# attempts at placing all that was lost, and how many may have failed in the first one
 ATTEMPTS, FEW = 3, 8
-"""Attempts at placing all that was lost, and how many may have failed in the first one."""
 
-WHOLE = 1e-9
-"""What is this close to a whole number is taken for it before it is rounded."""
+WHOLE = 1e-9  # what is this close to a whole number is taken for it before it is rounded
 
-NEARLY = 1.0 + 1e-12
-"""What is whole but for rounding is whole."""
+NEARLY = 1.0 + 1e-12  # what is whole but for rounding is whole
 
 
 @no_alloc
@@ -122,11 +120,9 @@ def place_all(
     report: LossReport,
     count: int,
 ) -> bool:
-    """Place all that was lost with ``nodes (n,)``; whether all of it found a place.
-
-    What found none goes first in a second attempt; if that was one replica, another gives way in
-    the third.
-    """
+    """Place all that was lost with ``nodes (n,)``; whether all of it found a place."""
+    # what found none goes first in a second attempt; if that was one replica, another gives way in
+    # the third
     gave_way, failed, at = index(0), index(0), index(0)
     for attempt in range(ATTEMPTS):
         if attempt > 0:
@@ -171,10 +167,8 @@ def end_of_row(owner: NDArray[np.int32], report: LossReport, begin: int, count: 
 
 @device_function
 def close_entered(budgeted: Problem, state: State, scan: Scan, report: LossReport, n: int) -> None:
-    """Close the domains that ``n`` has just been entered in and that may be entered no more.
-
-    A domain with a lost node is not closed: what stood there does not enter it. O(members).
-    """
+    """Close the domains that ``n`` has just been entered in and that may be entered no more."""
+    # A domain with a lost node is not closed: what stood there does not enter it. O(members).
     budgets, domains = budgeted.budgets, budgeted.domains
     for i in range(budgets.tiers.shape[0]):
         tier = index(budgets.tiers[i])
@@ -194,12 +188,10 @@ def close_entered(budgeted: Problem, state: State, scan: Scan, report: LossRepor
 def place_within_budgets(
     budgeted: Problem, state: State, scan: Scan, demanded: Demanded, report: LossReport, count: int
 ) -> bool:
-    """Place what budgets allow, the most endangered first; whether all else waits for a budget.
-
-    Who lives leads what is not led before anything is placed, and where its node is above target
-    then, another may. What finds no place lets others go first that are in as much danger, as long
-    as they use up what it would have needed.
-    """
+    """Place what budgets allow, the most endangered first; whether all else waits for a budget."""
+    # Who lives leads what is not led before anything is placed, and where its node is above target
+    # then, another may. What finds no place lets others go first that are in as much danger, as
+    # long as they use up what it would have needed.
     most_endangered_first(budgeted, state, demanded, report, count)
     lead_again(budgeted, state, scan, report, count)
     enter, passed_over, danger = True, False, index(0)
@@ -229,10 +221,8 @@ def place_within_budgets(
 
 @device_function
 def lead_again(problem: Problem, state: State, scan: Scan, report: LossReport, count: int) -> None:
-    """Appoint who leads what is not led, unless its leader is on a node below its target.
-
-    Only what lost a replica is looked at.
-    """
+    """Appoint who leads what is not led, unless its leader is on a node below its target."""
+    # only what lost a replica is looked at
     partitions = problem.partitions
     for i in range(count):
         p = index(partitions.owner[report.replica[i]])
@@ -250,10 +240,8 @@ def lead_again(problem: Problem, state: State, scan: Scan, report: LossReport, c
 
 @device_function
 def fit_too(problem: Problem, state: State, scan: Scan, report: LossReport, count: int) -> bool:
-    """Place what waits, as if there were no budgets; whether all of it found a place.
-
-    Then some placement within the targets is known, and the rules are not to blame.
-    """
+    """Place what waits, as if there were no budgets; whether all of it found a place."""
+    # then some placement within the targets is known, and the rules are not to blame
     waits, p = index(0), index(0)
     for i in range(count):
         k = report.replica[i]
@@ -293,10 +281,8 @@ def lose(
     nodes: NDArray[np.int32],
     report: LossReport,
 ) -> int:
-    """Close ``nodes (n,)`` and take what they hold off them; how much that is.
-
-    It is listed in ``report.replica``, largest partitions first.
-    """
+    """Close ``nodes (n,)`` and take what they hold off them; how much that is."""
+    # it is listed in ``report.replica``, largest partitions first
     partitions = problem.partitions
     count = index(0)
     for n in nodes:
@@ -358,12 +344,10 @@ def bring_forward(owner: NDArray[np.int32], report: LossReport, failed: int, cou
 def set_targets(
     problem: Problem, scan: Scan, stock: Stock, demanded: Demanded, asked: Asked, report: LossReport
 ) -> None:
-    """Set the watermarks, and the most leaders of nodes, by the nodes that are not lost.
-
-    They are no higher than those of the goals: what a node's share was before is what it is at
-    least, and the mean where the room that is left is too much for rules to force anything.
-    Where there is no mean, since capacity has no end, nothing is within a target.
-    """
+    """Set the watermarks, and the most leaders of nodes, by the nodes that are not lost."""
+    # They are no higher than those of the goals: what a node's share was before is what it is at
+    # least, and the mean where the room that is left is too much for rules to force anything. Where
+    # there is no mean, since capacity has no end, nothing is within a target.
     lost, watermark = report.lost, problem.nodes.watermark
     nodes = lost.shape[0]
     for d in range(watermark.shape[0]):
@@ -528,12 +512,10 @@ def play_series(
     report: LossReport,
     figures: Figures,
 ) -> int:
-    """Play S losses, each of ``nodes[first[i] : first[i + 1]]``; ``first (S + 1,)``.
-
-    All else is as for ``play_losses``, without budgets. Returns how many were played: fewer than S
-    only if ``figures`` have no room for the partitions that the next one endangers, but always one
-    where there is room for all three lists of a loss of everything.
-    """
+    """Play S losses, each of ``nodes[first[i] : first[i + 1]]``; ``first (S + 1,)``."""
+    # All else is as for ``play_losses``, without budgets. Returns how many were played: fewer than
+    # S only if ``figures`` have no room for the partitions that the next one endangers, but always
+    # one where there is room for all three lists of a loss of everything.
     used = index(0)
     for i in range(first.shape[0] - 1):
         count = play_losses(

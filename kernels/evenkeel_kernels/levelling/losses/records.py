@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference
 
+# kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them
 SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
-"""Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
 
+# ways in which a partition is endangered: without data, short of live replicas, no quorum
 DANGERS = 3
-"""Ways in which a partition is endangered: without data, short of live replicas, no quorum."""
 
 
 @by_reference

@@ -25,8 +25,8 @@ from evenkeel_kernels.levelling.losses.judge import ROUNDING, row_is_sound
 from evenkeel_kernels.levelling.losses.records import Demanded, LossReport, Stock
 from evenkeel_kernels.levelling.losses.urgency import size_of
 
+# replicas that are asked to give way, the smallest first, before a search is worth its time
 TRIES = 32
-"""Replicas that are asked to give way, the smallest first, before a search is worth its time."""
 
 
 @device_function
@@ -40,15 +40,12 @@ def make_room(
     at: int,
     count: int,
 ) -> int:
-    """Place the one of ``count`` lost replicas that is ``at`` this place, where another gives way.
-
-    None of them is placed yet; it becomes the first in ``report.replica``, and what gave way stands
-    behind the last. That one leads nothing, and its partition has lost nothing. Who is placed shall
-    follow: if its partition is not led, who lives is appointed. Returns how many gave way:
-    0 or 1; none where it is not proven that one has to, or where any node is too full before.
-
-    Complexity: O(K D) at first and for each that is asked, and O(N R^2) for each limit.
-    """
+    """Place the one of ``count`` lost replicas ``at`` this place, where another gives way."""
+    # None of them is placed yet; it becomes the first in ``report.replica``, and what gave way
+    # comes after the last. That one leads nothing, and its partition has lost nothing. The placed
+    # one shall follow: if its partition is not led, a live replica is appointed. Returns how many
+    # gave way: 0 or 1; none where it is not proven that one has to, or where any node is too full
+    # before. O(K D) at first and for each that is asked, and O(N R^2) for each limit.
     partitions, watermark = problem.partitions, problem.nodes.watermark
     k = report.replica[at]
     p = index(partitions.owner[k])
@@ -133,10 +130,8 @@ def lightest_of(partitions: PartitionArrays, p: int, d: int) -> float:
 def smallest_that_covers(
     problem: Problem, state: State, stock: Stock, report: LossReport, k: int, tried: int
 ) -> int:
-    """Return the smallest replica that makes room for ``k`` where it stands, else -1.
-
-    Of equals the last one; only those come into question that would come after the one ``tried``.
-    """
+    """Return the smallest replica that makes room for ``k`` where it stands, else -1."""
+    # of equals the last one; only those come into question that would come after the one ``tried``
     partitions, watermark = problem.partitions, problem.nodes.watermark
     best, least, above = index(-1), np.inf, -1.0
     if tried >= 0:

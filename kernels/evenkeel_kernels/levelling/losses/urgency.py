@@ -12,8 +12,8 @@ from evenkeel_kernels.core.feasibility import ROUNDING
 from evenkeel_kernels.core.problem import NON_VOTER, PartitionArrays, Problem, State, index
 from evenkeel_kernels.levelling.losses.records import Demanded, LossReport, Stock
 
+# more than any row has replicas: a margin of live ones outweighs every margin of voters
 MARGINS = 1 << 20
-"""More than any row has replicas: a margin of live ones outweighs every margin of voters."""
 
 
 @device_function
@@ -41,11 +41,9 @@ def largest_first(
 def most_endangered_first(
     budgeted: Problem, state: State, demanded: Demanded, report: LossReport, count: int
 ) -> None:
-    """Put what was lost, the largest first until now, in the order of danger.
-
-    The fewest live replicas against those that must live come first, then the fewest voters against
-    a quorum; each replica of a partition that is repaired makes the next one less urgent.
-    """
+    """Put what was lost, the largest first until now, in the order of danger."""
+    # the fewest live replicas against those that must live come first, then the fewest voters
+    # against a quorum; each replica of a partition that is repaired makes the next one less urgent
     partitions, budgets = budgeted.partitions, budgeted.budgets
     by_data = budgets.data_dimension >= 0 and data_of(budgeted, state, report, count) > budgets.data
     earlier = 0
