@@ -24,6 +24,7 @@ TOO_MANY = [
     ("rules", 90059, 35),
     ("from_below", 430009, 6),
     ("kept_apart", 212, 1),
+    ("states", 5005, 38),  # nodes that came too full, in a transient dimension
 ]
 """Clusters that the search alone moved up to 12 replicas too many on, and the fewest moves."""
 

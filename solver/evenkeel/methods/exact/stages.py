@@ -340,7 +340,7 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], l
         scale = Scale.of_dimension(cluster, d)
         capacity = cluster.nodes.capacity[:, d]
         on = _loads(variables, d, scale)
-        held = _held_loads(cluster, d, scale) if variables.slack.repairs else [0] * len(capacity)
+        held = _held_loads(cluster, d, scale)
         for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
             held_there = cluster.transient[d] and cluster.nodes.alive[n]
             left = _left_behind(variables, n, d, scale) if held_there else 0
