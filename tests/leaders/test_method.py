@@ -191,6 +191,58 @@ def test_what_is_proven_of_changes_is_proven_from_where_the_search_began():
     assert "change fewer than 0 of where the search began." in result.message
 
 
+def test_preferred_leaders_come_first_and_the_proof_counts_from_there():
+    flags = [[ek.Flag.PREFERRED, 0]] * 2 + [[0, 0]] * 4
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0, 1]] * 4 + [[0, 2]] * 2,
+        leader=[1, 1, 0, 0, 0, 0], flags=flags,
+    )  # fmt: skip
+    result = ek.solve(cluster, "leaders")
+    assert result.comparison.leader_changes == 6
+    told = "change fewer than 4 after the election of 2 preferred leaders."
+    assert told in result.message
+
+
+@pytest.mark.parametrize("by", ["number", "load"])
+@pytest.mark.parametrize("leads", [1.0, 3.0])  # what leading weighs; at 3.0 some nodes lack room
+@pytest.mark.parametrize("state", ["", "down", "drain"])
+def test_leader_changes_are_limited(by, leads, state):
+    rng = np.random.default_rng(45)
+    for _ in range(8):
+        rows = [sorted(rng.choice(4, 2, replace=False).tolist()) for _ in range(7)]
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[99.0], [99.0], [9.0], [99.0]], load=[[1.0]] * 7,
+            leader_load=[[leads]] * 7, placement=rows,
+        )  # fmt: skip
+        if state:
+            cluster = getattr(cluster, state)(1)
+        free = ek.solve(cluster, "leaders", options=ek.options.Leaders(by=by))
+        for most in range(free.comparison.leader_changes + 1):
+            result = ek.solve(
+                cluster, "leaders", limits=ek.Limits(leader_changes=most),
+                options=ek.options.Leaders(by=by),
+            )  # fmt: skip
+            assert result.comparison.leader_changes <= most
+            if by == "number" and not state and result.stop_reason == "optimum":
+                least = min(
+                    np.bincount(np.array(led), minlength=4).max()
+                    for led in itertools.product(*rows)
+                    if sum(n != row[0] for n, row in zip(led, rows, strict=True)) <= most
+                )
+                assert result.levelness.leaders.max() == least
+            at_least = result.native.bound * (1.0 - 1e-9)
+            assert getattr(result.native, "ratio", getattr(result.native, "level", 0)) >= at_least
+
+
+def test_leader_changes_are_not_limited_beside_goals_of_groups():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0, 1]] * 4, group=[0] * 4
+    )
+    goals, limits = ek.Goals(level=None, group_leaders=0.0), ek.Limits(leader_changes=1)
+    with pytest.raises(ek.InvalidInput, match="balance keeps this"):
+        ek.solve(cluster, "leaders", goals=goals, limits=limits)
+
+
 def test_goals_of_groups_fill_no_node_beyond_its_capacity() -> None:
     """Leading weighs, and n1 has no room to lead what its group asks of it."""
     cluster = ek.Cluster.from_arrays(

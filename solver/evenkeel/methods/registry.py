@@ -137,7 +137,7 @@ register(
             "evenkeel.methods.leaders.method:leaders",
             "choose leaders, replicas staying where they are: the proven least on the fullest node",
             "evenkeel.methods.options:Leaders",
-            limits=BUDGETS,
+            limits=(*BUDGETS, "leader_changes"),
             goals=("group_leaders", "min_leaders"),
             never_worse=True,
             begins=8e-7,

@@ -25,6 +25,7 @@ from evenkeel.methods.leaders.room import (
     overflows,
     room_of,
     unled,
+    within_changes,
 )
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
@@ -61,7 +62,7 @@ def level_loads(request: Request) -> Outcome:
     """Choose leaders so that the fullest node, over all dimensions, is as empty as can be."""
     cluster, start, watch = request.cluster, request.start, request.watch
     clock = Clock(watch)
-    arcs = arcs_of(cluster, start.node, start.leader)
+    arcs, most, left = within_changes(request, arcs_of(cluster, start.node, start.leader))
     if not clock.goes_on("arcs", 0):
         return stays(start, clock.reason)
     begin = initial_leaders(cluster, start, arcs, room_of(cluster, start, arcs))
@@ -74,7 +75,7 @@ def level_loads(request: Request) -> Outcome:
         bound, level, work, unfit = Bound(0.0, "", np.zeros((0, 0))), 0.0, 0, False
     elif _is_flow(task):
         try:
-            flow, bound = _by_flow(task, clock)
+            flow, bound = _by_flow(task, clock, most)
         except OutOfTime:
             return stays(start, clock.reason)
         level, work, unfit = bound.level, len(arcs.p), overflows(arcs, begin.room, flow)
@@ -82,7 +83,7 @@ def level_loads(request: Request) -> Outcome:
     else:
         bound, level, work, unfit = _simple_bound(request, task), 0.0, 0, True
     if unfit:
-        search = Search(task, bound, begin, request.seed, watch)
+        search = Search(task, bound, begin, request.seed, watch, most)
         if search.gap > WORTH_RELAXING and task.share.size <= LARGEST_RELAXATION:
             _relax(search)
         search.run()
@@ -105,10 +106,10 @@ def level_loads(request: Request) -> Outcome:
         stop_reason=stop,
         message=f"Level {quantity(proof.level)} of the fullest node, at least "
         f"{quantity(proof.bound)} ({proof.binding or 'leading changes no load'}), "
-        f"gap {round(100 * proof.gap, 9):.3g} %; {proof.changes:,} leaders changed."
+        f"gap {round(100 * proof.gap, 9):.3g} %; {proof.changes:,} leaders changed{handed.since}."
         f"{handed.takeover_note()}",
         work=work,
-        warnings=left_as_they_came(begin.left),
+        warnings=left_as_they_came(left + begin.left),
         native=proof,
     )
 
@@ -226,7 +227,7 @@ def _is_flow(task: Levels) -> bool:
     return sole and bool((np.isfinite(target) & (target > 0.0)).all())
 
 
-def _by_flow(task: Levels, clock: Clock) -> tuple[NDArray[np.int64], Bound]:
+def _by_flow(task: Levels, clock: Clock, changes: int | None) -> tuple[NDArray[np.int64], Bound]:
     """Find the least level by halving over flows, and the fewest changes at it."""
     arcs, nodes = task.arcs, len(task.base)
     base, target, weight = task.base[:, 0], task.target[:, 0], float(task.extra[0, 0])
@@ -241,7 +242,7 @@ def _by_flow(task: Levels, clock: Clock) -> tuple[NDArray[np.int64], Bound]:
         room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
         return Places.on_nodes(arcs, room.astype(np.int64))
 
-    high, chosen = least_within(arcs, room_at, len(levels), clock)
+    high, chosen = least_within(arcs, room_at, len(levels), clock, changes)
     if chosen is None:
         raise AssertionError("every node led all it could, and some partition found none")
     return chosen, Bound(float(levels[high]), "flow", np.zeros((0, 0)))

@@ -52,6 +52,11 @@ class Arcs:
         began[self.p[self.leads]] = np.flatnonzero(self.leads)
         return began
 
+    def changes(self, taken: NDArray[np.int64]) -> int:
+        """Count the leaders on arcs that change where partitions are led over others, (P,)."""
+        began = self.began
+        return int(np.count_nonzero((taken != began) & (began >= 0)))
+
 
 @dataclass(frozen=True)
 class Places:
@@ -146,16 +151,24 @@ def stays(start: Placement, reason: StopReason | None) -> Outcome:
 
 
 def least_within(
-    arcs: Arcs, rooms: Callable[[int], Places], count: int, clock: Clock
+    arcs: Arcs,
+    rooms: Callable[[int], Places],
+    count: int,
+    clock: Clock,
+    changes: int | None = None,
 ) -> tuple[int, NDArray[np.int64] | None]:
-    """Find the least of ``count`` rising rooms that a flow fits into, and that flow or None."""
+    """Find the least of ``count`` rising rooms that a flow fits into, and that flow or None.
+
+    The flow has no more than ``changes`` of leaders, if given.
+    """
 
     def flow(at: int) -> NDArray[np.int64] | None:
         places = rooms(at)
         if int(places.most[places.around == len(places.most) - 1].sum()) < arcs.count:
             return None
         found = flow_within(arcs, places, clock)
-        return None if excess(found) else found.taken
+        beyond = changes is not None and arcs.changes(found.taken) > changes
+        return None if beyond or excess(found) else found.taken
 
     # the least is mostly among the first, so that steps begin short
     low, at, step = 0, 0, 1

@@ -32,6 +32,7 @@ from evenkeel.methods.leaders.room import (
     left_as_they_came,
     overflows,
     room_of,
+    within_changes,
 )
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.options import Leaders
@@ -39,6 +40,7 @@ from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import leads_in_groups
+from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel_kernels.leaders.fewest_changes import excess
@@ -49,7 +51,8 @@ class LeadersProof:
     """Bound on the number of leaders, for replicas that stay where they are."""
 
     ratio: float  # most leaders of a node over its share by lead weight, rounded up per node
-    bound: float  # no choice of leaders makes it less; equal to ``ratio`` wherever nodes have room
+    # no choice within the limits makes it less; equal to ``ratio`` wherever nodes have room
+    bound: float
     most: NDArray[np.int64]  # (N,) leaders that each node may have at that ratio
     # live leaders that are replaced; no answer with ``ratio`` has fewer where nodes have room
     changes: int
@@ -66,6 +69,10 @@ def leaders(request: Request) -> Outcome:
         faults.add("cluster", "no leader", "leaders needs a cluster with leaders")
     faults.raise_if_any()
     assert isinstance(request.options, Leaders)
+    if request.limits.leader_changes is not None and leads_in_groups(request.goals):
+        most = request.limits.leader_changes
+        faults.add("limits.leader_changes", most, "balance keeps this beside goals of groups")
+        faults.raise_if_any()
     if request.options.by == "load" and leads_in_groups(request.goals):
         faults.add("goals", request.goals, "leaders of groups are levelled by number: by='number'")
         faults.raise_if_any()
@@ -79,55 +86,60 @@ def leaders(request: Request) -> Outcome:
 def _fewest(request: Request) -> Outcome:
     """Level the numbers of leaders."""
     cluster, start, watch = request.cluster, request.start, request.watch
-    arcs = arcs_of(cluster, start.node, start.leader)
+    arcs, most, left = within_changes(request, arcs_of(cluster, start.node, start.leader))
     share = _shares(cluster, arcs)
     asked = lead_goals(cluster, request.goals)
     cells = None if asked is None else arcs.cells(cluster, asked)
     places = Places.on_nodes(arcs, np.full(len(share), arcs.count), cells)
-    ratios = _ratios(share, arcs, is_free=asked is not None)
     clock = Clock(watch)
+    begin = None
     try:
         nearest = None if asked is None else flow_within(arcs, places, clock)
         if nearest is not None and excess(nearest):
             return _near(request, arcs, nearest.taken)
-        high, chosen = least_within(
-            arcs, lambda at: places.limited(_most(share, float(ratios[at]))), len(ratios), clock
-        )
+        bound, chosen = _least(arcs, places, share, clock, most)
+        room = room_of(cluster, start, arcs)
+        if chosen is not None and overflows(arcs, room, chosen):
+            if asked is not None:
+                return _near(request, arcs, chosen)
+            begin = initial_leaders(cluster, start, arcs, room)
+            if begin.left:
+                arcs = begin.arcs
+                places = Places.on_nodes(arcs, np.full(len(share), arcs.count))
+                bound, _ = _least(arcs, places, share, clock, most)
     except OutOfTime:
         return stays(start, clock.reason)
-    bound = ratio = float(ratios[high])
-    work, left = len(arcs.replica), 0
+    ratio = bound
+    work = len(arcs.replica)
     stop: StopReason = "optimum"
-    room = room_of(cluster, start, arcs)
-    if chosen is not None and overflows(arcs, room, chosen):
-        if asked is not None:
-            return _near(request, arcs, chosen)
-        begin = initial_leaders(cluster, start, arcs, room)
+    if begin is not None:
         search = Search(
             _numbers(share, begin.arcs),
             Bound(bound, "", np.zeros((0, 0))),
             begin,
             request.seed,
             watch,
+            most,
         )
         search.run()
-        arcs, left, chosen = begin.arcs, begin.left, search.best
+        arcs, left, chosen = begin.arcs, left + begin.left, search.best
         ratio, work = search.level, search.work
         stop = watch.reason or "work"
     leader = start.leader if chosen is None else led_over(start, arcs, chosen, start.leader)
     handed = Handed.of(request, leader)
-    from_where = "" if start is cluster.placement else " of where the search began"
+    allowed = request.limits.leader_changes
+    few = "" if allowed is None else f"with at most {counted(allowed, 'leader change')}, "
     leaderless = int((cluster.partitions.replicas > 0).sum()) - arcs.count
     return Outcome(
         node=start.node,
         leader=leader,
         stop_reason=stop,
-        message=f"Proven: no other leaders are more level, and none as level change fewer than "
-        f"{handed.on:,}{from_where}.{handed.takeover_note()}"
+        message=f"Proven: {few}no other leaders are more level, and none as level change fewer "
+        f"than {handed.on:,}{handed.since}.{handed.takeover_note()}"
         if stop == "optimum"
         else f"Nodes have no room for the most level leaders. The node that leads most leads "
         f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
-        f"{handed.on:,} leaders changed.{handed.takeover_note()}",
+        f"{handed.on:,} leaders changed{handed.since}.{handed.takeover_note()}",
         work=work,
         warnings=left_as_they_came(left),
         native=LeadersProof(ratio, bound, _most(share, ratio), handed.on, leaderless),
@@ -177,6 +189,21 @@ def _numbers(share: NDArray[np.float64], arcs: Arcs) -> Levels:
     )
 
 
+def _least(
+    arcs: Arcs, places: Places, share: NDArray[np.float64], clock: Clock, changes: int | None
+) -> tuple[float, NDArray[np.int64] | None]:
+    """Return the least ratio of leaders to shares within ``changes``, and the flow at it."""
+    ratios = _ratios(share, arcs, is_free=len(places.most) > len(share) + 1)
+    high, chosen = least_within(
+        arcs,
+        lambda at: places.limited(_most(share, float(ratios[at]))),
+        len(ratios),
+        clock,
+        changes,
+    )
+    return float(ratios[high]), chosen
+
+
 def _ratios(
     share: NDArray[np.float64], arcs: Arcs, *, is_free: bool = False
 ) -> NDArray[np.float64]:
@@ -207,6 +234,7 @@ def _most(share: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
 class Handed(NamedTuple):
     """How many partitions are led by another node than where the search began."""
 
+    since: str  # where it began, in words; "" for the placement that came in
     on: int  # those whose leader lived: what results and limits count as changes
     over: int  # partitions whose leader is lost, or that had none, and that have one now
 
@@ -215,9 +243,15 @@ class Handed(NamedTuple):
         """Count them for ``leader`` (P,), slots that lead, replicas staying where they are."""
         start = request.start
         was, led = start.leader_node, start.replaced(start.node, leader).leader_node
-        lived = np.append(request.cluster.nodes.alive, False)[was]
-        other = led != was
-        return cls(int((other & lived).sum()), int((other & ~lived & (led >= 0)).sum()))
+        other, cluster = led != was, request.cluster
+        lived = np.append(cluster.nodes.alive, False)[was]
+        elected = (start.flags & Flag.PREFERRED) != 0
+        elected &= (start.node == was[start.owner]) & (start is cluster.placement)
+        since = "" if start is cluster.placement else " of where the search began"
+        if elected.any():
+            count = counted(int(elected.sum()), "preferred leader")
+            since = f" after the election of {count}"
+        return cls(since, int((other & lived).sum()), int((other & ~lived & (led >= 0)).sum()))
 
     def takeover_note(self) -> str:
         """Return a sentence on the lost leaders that were replaced; "" for none."""

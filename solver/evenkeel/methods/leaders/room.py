@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.compare import compare
 from evenkeel.measure.loads import node_loads
+from evenkeel.methods.contract import Request
 from evenkeel.methods.leaders.flow import Arcs
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -105,6 +107,21 @@ def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRo
     )
 
 
+def within_changes(request: Request, arcs: Arcs) -> tuple[Arcs, int | None, int]:
+    """Return the arcs that a limit of leader changes leaves, the changes left, partitions left out.
+
+    Left out are partitions whose live leader may not lead on, beyond as many as the limit allows.
+    """
+    cluster, start, most = request.cluster, request.start, request.limits.leader_changes
+    if most is None:
+        return arcs, None, 0
+    most = max(0, most - compare(cluster, cluster.placement, start).leader_changes)
+    alive = np.append(cluster.nodes.alive, False)
+    must = (arcs.began < 0) & alive[start.leader_node[_owners(start, arcs)]]
+    kept = ~must | (np.cumsum(must) <= most)
+    return _only(arcs, kept), most - int((must & kept).sum()), int(np.count_nonzero(~kept))
+
+
 def handed_on(start: LeaderStart, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the arcs of a start, (P,), with those ``wanted (P,)`` in their place as these fit."""
     room, taken, count = start.room, start.taken.copy(), -1
@@ -133,8 +150,8 @@ def left_as_they_came(left: int) -> tuple[str, ...]:
     if left == 0:
         return ()
     return (
-        f"{left:,} partitions keep their leader: no other node has room. What is proven is "
-        "of the others.",
+        f"{left:,} partitions keep their leader: no other node has room, or limits allow no "
+        "change. What is proven is of the others.",
     )
 
 

@@ -33,6 +33,7 @@ PAIRS = 1_500_000  # pairs of leads looked at in each round at most
 SHAKES, FEWEST_SHAKES, MOST_SHAKES = 40, 20_000, 400_000
 
 HOT, COLD = 0.1, 1e-5  # temperatures, as parts of the square of what an average lead adds
+HALVINGS = 30  # levels tried where limits allow fewer changes than the best choice has
 OUT_OF_REACH = 1e6  # level of a node without capacity that leads anything
 
 
@@ -75,8 +76,15 @@ class Search:
     """A search for the choice that reaches the bound, or comes as near as it can."""
 
     def __init__(
-        self, task: Levels, bound: Bound, begin: LeaderStart, seed: int, watch: Watch
+        self,
+        task: Levels,
+        bound: Bound,
+        begin: LeaderStart,
+        seed: int,
+        watch: Watch,
+        changes: int | None = None,
     ) -> None:
+        self.changes = changes
         self.task, self.bound, self.watch = task, bound, watch
         self.start, self.began = begin.taken.astype(np.int64), begin.began
         self.assignment = _assignment(task, self.start.copy(), begin.room)
@@ -163,6 +171,24 @@ class Search:
                 choices.append(self.assignment.taken.copy())
         changes = [int(np.count_nonzero(one != self.began)) for one in choices]
         self.best[:] = choices[int(np.argmin(changes))]
+        if self.changes is not None and self.task.arcs.changes(self.best) > self.changes:
+            self.best[:] = self._within_changes(self.best.copy(), self.changes)
         self.assignment.taken[:] = self.best
         rebuild(self.assignment, self.task.base)
         self.level = fullest(self.assignment)
+
+    def _within_changes(self, found: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """Give leads of a choice back, at the least level at which few enough remain changed."""
+        self.assignment.taken[:] = best = self.start.copy()
+        rebuild(self.assignment, self.task.base)
+        low, high = self.level, max(self.level, fullest(self.assignment)) * (1.0 + ROUNDING)
+        for _ in range(HALVINGS):
+            level = (low + high) / 2.0
+            self.assignment.taken[:] = found
+            rebuild(self.assignment, self.task.base)
+            restore(self.assignment, self.began, level)
+            if self.task.arcs.changes(self.assignment.taken) <= most:
+                best, high = self.assignment.taken.copy(), level
+            else:
+                low = level
+        return best
