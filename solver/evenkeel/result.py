@@ -15,7 +15,7 @@ from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.disks import DiskReport, disk_report, least_price, price_of_moves
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.levelness import Levelness, below_mean_note, leaders_note, levelness
+from evenkeel.measure.levelness import Levelness, leaders_note, levelness, mean_note
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
@@ -620,7 +620,7 @@ class Result(Reported, Shown):
                 for name, ratio in after
                 if np.isfinite(ratio)
             ]
-        notes = [below_mean_note([self.levelness]), self.leaders_note]
+        notes = [mean_note(self.cluster), self.leaders_note]
         lines += [f"  {text}" for text in notes if text]
         lines.extend(f"  goal: {text}" for text in self.targets)
         waiting = waiting_replicas(self.cluster, self.placement)

@@ -394,8 +394,11 @@ def above_what(
 ) -> str:
     """Name what the target of a node is counted from, and how: the mean, or what rules force."""
     target, base = float(bounds.target[node, dimension]), float(bounds.even[node, dimension])
-    is_forced = base > bounds.fair[dimension] * (1.0 + ROUNDING)
-    above = f"the {'proven floor' if is_forced else 'mean'} of {fine_percent(base)}"
+    above = f"the mean of {fine_percent(base)}"
+    if base > bounds.fair[dimension] * (1.0 + ROUNDING):
+        above = f"the proven floor of {fine_percent(base)}"
+        if base >= bounds.level[dimension] * (1.0 - ROUNDING):
+            above += f" ({bounds.level_term[dimension]})"
     load, asked = cluster.partitions.load, (1.0 + tolerance) * base
     if target > asked * cluster.nodes.capacity[node, dimension] * (1.0 + ROUNDING):
         if load.alike[dimension] and target > bounds.least[node, dimension] * (1.0 + ROUNDING):

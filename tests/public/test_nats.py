@@ -167,9 +167,7 @@ def test_a_stream_of_one_replica_gets_more_by_an_edit(public):
     assert refused.code == 2 and "nats stream edit --replicas" in refused.text
     assert "DECOPILOT_STREAMS" in refused.text and not case.path("plan.json").exists()
     answer = case.run("solve", "jsz.jsonl", "--table", "moves.csv")
-    assert (
-        "storage at most 0.006% of capacity: the proven floor of 0.0057% plus 5.00%" in answer.text
-    )
+    assert "the proven floor of 0.0057% (" in answer.text
     assert answer.code == 0
 
 

@@ -1,6 +1,5 @@
 """Imbalance of a placement over the nodes, per dimension and in leaders."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints64, Reals, read_only
+from evenkeel.model.runtime.printable import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +142,13 @@ def imbalance_fall(cluster: Cluster, goals: Goals, before: Placement, after: Pla
     return max(one for one in falls if one == one)
 
 
-def below_mean_note(found: Iterable[Levelness]) -> str:
-    """Return why a fullest node is below the mean, where one is; else ``""``."""
-    if not any((level.ratio < 1.0 - ROUNDING).any() for level in found):
+def mean_note(cluster: Cluster) -> str:
+    """Return over which nodes the mean is, where some that are alive take no replicas; else ""."""
+    alive, takes = int(cluster.nodes.serves.sum()), int(cluster.nodes.may_receive.sum())
+    if takes == alive:
         return ""
-    return (
-        "the fullest node is below the mean, which is what nodes that take replicas would carry: "
-        "others hold some of it"
-    )
+    which = counted(takes, "node that takes", "nodes that take")
+    return f"the mean is what the {which} replicas would carry, of {alive:,} that are alive"
 
 
 def leaders_note(before: Levelness, after: Levelness, goals: Goals | Cost) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Audit
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import Levelness, mean_note
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import left_alone_message, unavailable_message, unjudged
@@ -238,15 +238,9 @@ def dimension_table(
 
 def population_note(cluster: Cluster) -> str:
     """Return over which nodes figures are, where some that are alive take no replicas."""
-    nodes = cluster.nodes
-    alive, takes = int(nodes.serves.sum()), int(nodes.may_receive.sum())
-    if takes == alive:
-        return ""
-    return (
-        f"the mean is what the {counted(takes, 'node that takes', 'nodes that take')} replicas "
-        f"would carry; max, min and std are over all {counted(alive, 'node')} that are alive, of "
-        "leaders over those that may lead or do"
-    )
+    note = mean_note(cluster)
+    more = "; max, min and std are over these, of leaders over those that may lead or do"
+    return f"{note}{more}" if note else ""
 
 
 def _both(values: Sequence[Any]) -> Any:

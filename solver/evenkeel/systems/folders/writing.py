@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.levelness import below_mean_note, levelness
+from evenkeel.measure.bounds import bounds_of_levels
+from evenkeel.measure.levelness import levelness, mean_note
 from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.goals import Cost
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
@@ -55,6 +56,7 @@ from evenkeel.systems.folders.guarding import (
 from evenkeel.systems.one_way import left_disabled
 from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.systems.registry import find, is_known
+from evenkeel.verdict import target_texts
 
 REPAIRS_STAY = "what was short of replicas before the plan stays as the plan leaves it"
 
@@ -78,8 +80,8 @@ def left_of_plan(plan: Plan) -> str:
     return "; ".join(sentences)
 
 
-def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
-    """Return what a way back does not take back of what a plan does."""
+def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave], led: str) -> str:
+    """Return what a way back does not take back of what a plan does, but for leaders, ``led``."""
     left = []
     if back.blocked:
         count = counted(len(back.blocked), "change")
@@ -90,8 +92,21 @@ def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
     if left:
         return "; ".join(left)
     if len(plan) and not ways_back:
-        return REPAIRS_STAY
+        return led or REPAIRS_STAY
     return ""
+
+
+def leaders_of_way_back(carrier: Carrier, waves: Sequence[Wave]) -> str:
+    """Return where others lead at the end of a way back than before the plan; "" for nowhere."""
+    names = [
+        one.name
+        for one in {one.partition: one for wave in waves for one in wave}.values()
+        if one.leads >= 0 and carrier.leader(one) not in (-1, one.leads)
+    ]
+    if not names:
+        return ""
+    where = some_of(names, shown)
+    return f"other leaders than before the plan stay where the system elects them: {where}"
 
 
 def _no_way_back(back: Plan) -> str:
@@ -306,12 +321,13 @@ def readme(
     back: Plan,
     ways_back: Sequence[Wave],
     form: Form,
+    led: str,
 ) -> bytes:
-    """Return the page."""
+    """Return the page; ``led`` is what a way back leaves of leaders."""
     text = TEXT.format(
         system=plan.cluster.native_format,
         what=_what(plan, carrier),
-        asked=_asked(plan.goals) + _reasons(plan),
+        asked=_asked(plan) + _reasons(plan),
         why=_why(plan, carrier),
         pace=_pace(plan, waves),
         waves=wave_table(plan, carrier, waves) if waves else "None between nodes.",
@@ -324,23 +340,25 @@ def readme(
             f"| `{one.name}` | {f'`{shown(one.default)}`' if one.default else ''} | {one.meaning} |"
             for one in form.settings
         ),
-        undo=_undo(plan, back, ways_back, gives_up=bool(carrier.gives_up(plan.cluster).all())),
+        undo=_undo(plan, back, ways_back, led, gives_up=bool(carrier.gives_up(plan.cluster).all())),
         hand=_hand(form),
     )
     return text.encode("utf-8", "replace")
 
 
 def readme_of_way_back(
-    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave], form: Form
+    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave], form: Form, led: str
 ) -> bytes:
     """Return the page of the way back."""
     count = len(ways_back)
-    left = left_of_way_back(plan, back, ways_back)
+    left = left_of_way_back(plan, back, ways_back, led)
     what = f"`sh run.sh` takes back what the plan above does, {_by(back, count)}."
     if left and not count:
         what = f"There is no way back: {left}."
     elif left:
         what += f"\n\nIt leaves out what has no way back: {left}."
+    if led and count:
+        what += f"\n\n{_begun(led)}."
     if not carrier.gives_up(plan.cluster).all() and count:
         what += f"\n\n{REPAIRS_STAY.capitalize()}."
     waves = (wave_table(back, carrier, ways_back), change_list(back, carrier, ways_back))
@@ -412,20 +430,15 @@ def _what(plan: Plan, carrier: Carrier) -> str:
     return f"{text} {plan.inside}".rstrip()
 
 
-def _asked(goals: Goals | Cost | None) -> str:
+def _asked(plan: Plan) -> str:
     """Return what the target was solved for; nothing where that is unknown."""
+    goals = plan.goals
     if goals is None:
         return ""
     if isinstance(goals, Cost):
         return "Asked for: the least cost.\n\n"
-    goals_asked = []
-    if level := _tolerances(goals.level):
-        above = "above the mean, or above the proven floor where that is higher"
-        goals_asked.append(f"no node more than {level} {above}")
-    if leaders := _tolerances(goals.leaders):
-        goals_asked.append(f"no node more than {leaders} above its share of leaders")
-    if floor := _tolerances(goals.floor):
-        goals_asked.append(f"no node that takes replicas more than {floor} below the mean")
+    proven = bounds_of_levels(plan.cluster, goals)
+    goals_asked = [plain(one) for one in target_texts(plan.cluster, goals, proven)]
     if goals_asked and goals.soft_yield:
         goals_asked.append("soft rules yield to that")
     return f"Asked for: {'; '.join(goals_asked) or 'all rules kept, and no levelness'}.\n\n"
@@ -463,15 +476,6 @@ def _reasons(plan: Plan) -> str:
     return "\n".join([*lines, "", ""]) if lines else ""
 
 
-def _tolerances(given: float | Mapping[str, float | None] | None) -> str:
-    """Return a tolerance in percent, or those of some dimensions; "" where nothing is asked."""
-    if not isinstance(given, Mapping):
-        return "" if given is None else f"{100.0 * given:.4g}%"
-    return ", ".join(
-        f"{_tolerances(one)} ({shown(name)})" for name, one in given.items() if one is not None
-    )
-
-
 def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
     """Return what was to limit the copies, and how long all waves take one after the other."""
     text = (
@@ -507,25 +511,25 @@ def _why(plan: Plan, carrier: Carrier) -> str:
     level = [levelness(cluster, one) for one in (before, after)]
     for d, name in enumerate(cluster.dimensions):
         most = [_ratio(one.ratio[d]) for one in level]
-        rows.append(f"| fullest node, {shown(name)}, over the mean | {most[0]} | {most[1]} |")
+        rows.append(f"| max/mean of {shown(name)} | {most[0]} | {most[1]} |")
     off = [furthest_from_share(cluster, one) for one in (before, after)]
     if off[0] != off[1]:
         figures = f"{off[0]:.2f} | {off[1]:.2f}"
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [_ratio(one.leader_ratio) for one in level]
-    rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
+    rows.append(f"| max/mean of leaders | {leads[0]} | {leads[1]} |")
     shares = sorted(carrier.shares(plan), key=lambda one: -max(one[1:]))
     rows += [f"| {name} | {was:.1%} | {will:.1%} |" for name, was, will in shares[:MOST_SHARES]]
     if (left := len(shares) - MOST_SHARES) > 0:
         rows.append(f"| and {left:,} nodes with less | | |")
-    if sentence := below_mean_note(level):
-        rows += ["", f"Where that is less than 1, {sentence}."]
+    if note := mean_note(cluster):
+        rows += ["", f"{_begun(note)}."]
     return "\n".join(rows)
 
 
 def _ratio(value: float) -> str:
     """Write how often a node has its share, or that one without a share has some."""
-    return f"{value:.3f}" if np.isfinite(value) else "some where no share is"
+    return f"{value:.4f}" if np.isfinite(value) else "some where no share is"
 
 
 def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
@@ -590,12 +594,12 @@ def _down(plan: Plan) -> str:
     )
 
 
-def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
-    left = left_of_way_back(plan, back, ways_back)
+def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], led: str, *, gives_up: bool) -> str:
+    left = left_of_way_back(plan, back, ways_back, led)
     count = len(ways_back)
     if count == 0 and left:
         return f"There is no way back: {left}."
-    where = "as far as there is a way" if left else "to where everything was"
+    where = "as far as there is a way" if left else "to where every replica was"
     text = (
         f"`sh undo/run.sh` goes back {where}, {_by(back, count)}; "
         "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
@@ -604,6 +608,8 @@ def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) 
         "Let `run.sh` end first and undo then, or plan the way back from there:\n\n"
         "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )
+    if led:
+        text += f"\n\n{_begun(led)}."
     if not gives_up:
         text += f"\n\n{REPAIRS_STAY.capitalize()}."
     return f"{text}\n\nIt leaves out what has no way back: {left}." if left else text
@@ -758,20 +764,25 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     if disabled.any() or not given_up.all():
         back = _back_but_for_repairs(plan, given_up, disabled)
     there = plan.cluster.placement
+    planned_waves, waves_back = (waves_of(way, original) for way in (plan, back))
     waves, ways_back = (
-        carrier.stages(plan.cluster, waves_of(way, original)) for way in (plan, back)
+        carrier.stages(plan.cluster, found) for found in (planned_waves, waves_back)
     )
+    led = leaders_of_way_back(carrier, waves_back)
     files = {
         Path(CLUSTER): encoded_cluster(plan.cluster),
         Path(PLAN): encoded_beside(plan, CLUSTER, there),
         Path(held.UNDO, PLAN): encoded_beside(back, "../cluster.npz", there),
     }
-    undo, form = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
+    left = left_of_way_back(plan, back, ways_back, led)
+    undo, form = _files(back, carrier, ways_back, "..", left)
     files |= {Path(held.UNDO, name): data for name, data in undo.items()}
-    files[Path(held.UNDO, "README.md")] = readme_of_way_back(plan, carrier, back, ways_back, form)
+    files[Path(held.UNDO, "README.md")] = readme_of_way_back(
+        plan, carrier, back, ways_back, form, led
+    )
     own, form = _files(plan, carrier, waves, ".", left_of_plan(plan))
     files |= own
-    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back, form)
+    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back, form, led)
     return files
 
 

@@ -405,7 +405,10 @@ def inside(plan: "Plan") -> tuple[Orders, Orders]:
 
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
-    """Return the waves without lists that name a broker that is down, which Kafka refuses."""
+    """Return the waves without lists that name a broker that is down, which Kafka refuses.
+
+    A change whose list stays, and whose first broker leads already, is left out.
+    """
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
     last = {one.partition: number for number, wave in enumerate(waves) for one in wave}
     put_off: dict[int, Change] = {}
@@ -418,7 +421,8 @@ def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
                 joins = comers(begun.before, one.after)
                 one = one._replace(before=begun.before, led=begun.led, joins=joins)
             if dead.isdisjoint(one.after) or number == last[one.partition]:
-                own.append(one)
+                if one.before != one.after or one.first >= 0 or leader(one) != one.led:
+                    own.append(one)
             else:
                 put_off[one.partition] = one
         if own:
