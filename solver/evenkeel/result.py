@@ -161,7 +161,7 @@ def proven_of(result: "Result", gap: Gap) -> Iterator[Proven]:
         result.cluster.dimensions, levelness.ratio.tolist(), bounds.ratio.tolist(),
         bounds.level_term, strict=True,
     ):  # fmt: skip
-        yield Proven(f"level of {name}", value, ratio, _share_above(value, ratio), term)
+        yield Proven(f"max/mean of {name}", value, ratio, _share_above(value, ratio), term)
     if bounds.leaders:
         most = int(levelness.leaders.max(initial=0))
         yield Proven("leaders", most, bounds.leaders, gap.leaders, bounds.leaders_term)
@@ -604,7 +604,7 @@ class Result(Reported, Shown):
         lines.append(f"  moves {compared.moves:,}{inside}, {changes}{short}")
         before = dict(
             zip(
-                (f"level of {name}" for name in self.cluster.dimensions),
+                (f"max/mean of {name}" for name in self.cluster.dimensions),
                 self.levelness_before.ratio,
                 strict=True,
             )

@@ -198,14 +198,14 @@ class TestWhatIsNotPlacedProvesNothing:
         assert result.metrics["proven"] == {}
         assert result.gap.level == result.gap.leaders == np.inf
         assert result.gap.cost is None
-        assert f"level of d0 {result.levelness.ratio[0]:.4f}, was" in str(result)
+        assert f"max/mean of d0 {result.levelness.ratio[0]:.4f}, was" in str(result)
         for said in (str(result), read(result._repr_html_())):
             assert "gap" not in said
 
     def test_what_is_placed_has_its_gap(self):
         result = self.solved()
         assert result.success
-        assert {one.name for one in result.proven} >= {"moves", "level of d0", "leaders"}
+        assert {one.name for one in result.proven} >= {"moves", "max/mean of d0", "leaders"}
         assert np.isfinite(result.gap.level)
         assert "gap" in str(result)
 

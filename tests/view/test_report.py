@@ -104,7 +104,7 @@ class TestReport:
         assert [one.name for one in result.proven[:3]] == [
             "moves",
             "leader changes",
-            "level of cpu",
+            "max/mean of cpu",
         ]
 
     def test_moves_are_not_praised_where_the_goals_were_not_reached(self):

@@ -297,7 +297,7 @@ def scenario_table(cluster: Cluster, rows: Sequence[Row], count: int) -> Table:
         Column("lost", values("lost"), whole),
         Column("without quorum", values("without_quorum"), whole, "quorum"),
         Column("short", values("under_min_active"), whole),
-        Column("fullest ÷ mean", values("level"), number, "max/mean"),
+        Column("max/mean", values("level"), number),
         Column("fullest node", values("fullest"), percent, "fullest"),
         Column("moves", values("moves"), whole),
         Column("leader changes", values("leader_changes"), whole, spare=True),

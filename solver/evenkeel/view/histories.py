@@ -67,7 +67,7 @@ def figure_table(history: Any) -> Table:
 def _meaning(figure: str, unit: str) -> str:
     """Return what a figure of a simulation is."""
     if figure.startswith("level_"):
-        return "fullest node over its fair share; 1 is level"
+        return "max/mean of the nodes; 1 is level"
     words = SIMULATED.get(figure, "")
     return f"{words}, in units of {unit}" if figure == "bytes" and unit else words
 
@@ -170,7 +170,7 @@ def _levels(history: Any, columns: Mapping[str, NDArray[np.float64]]) -> str:
         above = 100.0 * np.maximum(np.nan_to_num(columns[name], posinf=np.inf) - 1.0, 0.0)
         finite = np.where(np.isfinite(above), above, 0.0)
         above = np.where(np.isfinite(above), above, finite.max(initial=0.0))
-        title = f"fullest node above its fair share of {shortened(name.removeprefix('level_'))}, %"
+        title = f"fullest node above the mean of {shortened(name.removeprefix('level_'))}, %"
         axis = axis_of(float(above.max(initial=0.0)))
         drawn.append(_curve(history, f"level{i}", title, above, axis))
     return figure(drawn, _across(history), "Across: time. Nothing, where all nodes are level.")

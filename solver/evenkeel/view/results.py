@@ -213,8 +213,7 @@ def dimension_table(
     over = 1.0 + 1e-9
     columns = [
         Column("dimension", names + (["leaders"] if leads else []), short=" ", letters=0),
-        Column("fullest ÷ mean", cells(lambda s, d: s.ratio[d], lambda s, _: s.leader_ratio),
-               number, "max/mean"),
+        Column("max/mean", cells(lambda s, d: s.ratio[d], lambda s, _: s.leader_ratio), number),
     ]  # fmt: skip
     if result is not None:
         least = [*result.bounds.ratio[: len(names)]] + ([None] if leads else [])

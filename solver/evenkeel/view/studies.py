@@ -57,7 +57,7 @@ def frontier_table(found: Any) -> Table:
         Column("plan", range(1, len(results) + 1), str),
         Column("moves", found.moves, "{:,}".format),
         Column("moves at least", found.moves_at_least, "{:,}".format, "at least"),
-        Column("fullest ÷ mean", found.level, number, "max/mean"),
+        Column("max/mean", found.level, number),
         Column("at least", [one.bounds.ratio.max(initial=1.0) for one in results], number,
                "never below"),
         Column("leader changes", [one.comparison.leader_changes for one in results],
@@ -295,8 +295,8 @@ def _frontier_lead(found: Any) -> list[str | Table]:
     cheapest, finest = found.results[0], found.results[-1]
     few, many = int(found.moves[0]), int(found.moves[-1])
     caption = (
-        f"With {counted(few, 'move')} the fullest node has {number(found.level[0])} times its fair "
-        f"share; with {counted(many, 'move')}, {number(found.level[-1])} times."
+        f"With {counted(few, 'move')} the fullest node has {number(found.level[0])} times the "
+        f"mean; with {counted(many, 'move')}, {number(found.level[-1])} times."
     )
     if len(found.results) > 1:
         gain = (found.level[:-1] - found.level[1:]) / np.diff(found.moves).clip(1)
@@ -308,9 +308,9 @@ def _frontier_lead(found: Any) -> list[str | Table]:
     least = float(finest.bounds.ratio.max(initial=1.0))
     figures = [
         ("plans", f"{len(found.results):,}", "of which none beats another"),
-        ("cheapest", counted(few, "move"), f"fullest ÷ mean {number(found.level[0])}"),
-        ("most level", counted(many, "move"), f"fullest ÷ mean {number(found.level[-1])}"),
-        ("no placement below", number(least), "fullest ÷ mean, proven"),
+        ("cheapest", counted(few, "move"), f"max/mean {number(found.level[0])}"),
+        ("most level", counted(many, "move"), f"max/mean {number(found.level[-1])}"),
+        ("no placement below", number(least), "max/mean, proven"),
         ("hard violations", f"{hard:,}", "at most, of any plan"),
     ]
     cluster = found.cluster
@@ -344,7 +344,7 @@ def _curve(found: Any) -> str:
     tolerances = "; ".join(
         f"{counted(int(m), 'move')}: {e:.4g}%" for m, e in zip(found.moves, excess, strict=True)
     )
-    title = "fullest node above its fair share, %"
+    title = "fullest node above the mean, %"
     caption = (
         "Across: moves. A point for each plan; the line between them: what is reached for at most "
         "so many moves. Dotted: no plan is to the left of it or below, as is proven for the "

@@ -104,7 +104,7 @@ def level_loads(request: Request) -> Outcome:
         node=start.node,
         leader=leader,
         stop_reason=stop,
-        message=f"Level {quantity(proof.level)} of the fullest node, at least "
+        message=f"Max/mean {quantity(proof.level)} of the loads that leading changes, at least "
         f"{quantity(proof.bound)} ({proof.binding or 'leading changes no load'}), "
         f"gap {round(100 * proof.gap, 9):.3g} %; {proof.changes:,} leaders changed{handed.since}."
         f"{handed.takeover_note()}",

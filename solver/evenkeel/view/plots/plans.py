@@ -163,7 +163,7 @@ def frontier(
     Returns
     -------
     matplotlib.axes.Axes
-        A point for each plan: its moves, and by how much its fullest node exceeds the fair share.
+        A point for each plan: its moves, and by how much its fullest node exceeds the mean.
         No plan can be in the hatched area, by the bounds of the tolerances that were asked for.
 
     Examples
@@ -203,7 +203,7 @@ def frontier(
         label="plans",
     )  # fmt: skip
     ax.set_xlabel("moves")
-    ax.set_ylabel("fullest node above the fair share (%)")
+    ax.set_ylabel("fullest node above the mean (%)")
     ax.xaxis.set_major_formatter("{x:,.0f}")
     return finished(ax, title)
 
