@@ -232,7 +232,7 @@ class Result(Reported, Shown):
     bounds : Bounds
         Proven lower bounds.
     timings : mapping of str to float
-        Seconds per stage.
+        Seconds per phase: ``bounds``, the method, its parts as ``method.phase``, and ``audit``.
     work : int
         Candidates looked at.
     seed : int
@@ -274,7 +274,7 @@ class Result(Reported, Shown):
 
     @property
     def seconds(self) -> float:
-        """Seconds in all; stages within a stage, named ``stage.part``, are in it already."""
+        """Seconds in all; those of ``method.phase`` are in the method's already."""
         return float(sum(took for name, took in self.timings.items() if "." not in name))
 
     @property

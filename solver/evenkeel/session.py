@@ -251,7 +251,9 @@ class Session:
             request = checked(
                 chosen, cluster, goals=goals, limits=limits, options=options, watch=watch, seed=seed
             )
-            if watch.look(Progress(STAGE, 0, watch.seconds, 0, 0.0)) == "interrupted":
+            with watch.in_phase(PHASE):
+                stop = watch.look()
+            if stop == "interrupted":
                 callback = _stop_at_once
             elif loss := held.lose(method, lost, request.goals, request.limits):
                 return answered(chosen, request, loss, clock)
@@ -309,7 +311,7 @@ def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
     return replace(cluster, nodes=nodes, placement=placement)
 
 
-STAGE = "losses"  # stage that callbacks receive
+PHASE = "losses"  # that callbacks receive
 
 
 class ResultOfLoss(Result):
@@ -361,7 +363,9 @@ def answered(chosen: Method, request: Request, loss: Loss, clock: Stopwatch) -> 
         judgement = Verdict("optimal", FEWEST_MOVES, "tolerance")
     clock.lap(chosen.name)
     moves, watch = len(went), request.watch
-    if watch.look(Progress(STAGE, moves, watch.seconds, moves, 0.0)) == "interrupted":
+    with watch.in_phase(PHASE):
+        stop = watch.look(moves, moves)
+    if stop == "interrupted":
         judgement = judgement._replace(stop_reason="interrupted")
     log_solved(chosen, judgement, clock, moves=moves, leader_changes=0, work=moves)
     made = object.__new__(ResultOfLoss)

@@ -143,6 +143,7 @@ def judged(chosen: Method, run: MethodRun, clock: "Stopwatch", *, goals_given: b
     request, outcome = run.request, run.outcome
     cluster, placement = request.cluster, led_for_good(run.placement)
     clock.add(run.timings)
+    request.watch.phase = "audit"
     found = Found(
         run.audit,
         levelness(cluster, placement),

@@ -302,7 +302,7 @@ def test_a_model_that_takes_longer_than_there_is_time_for_is_not_finished() -> N
     asked: list[str] = []
 
     def stop(progress):
-        asked.append(progress.stage)
+        asked.append(progress.phase)
         if len(asked) > 2:
             raise StopIteration
 

@@ -16,7 +16,6 @@ from evenkeel.cli import main
 from evenkeel.cli.waiting import Waiting
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import METHODS, Method
-from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.generators import expansion
@@ -78,7 +77,7 @@ def unchanged(request, stop_reason="exhausted"):
 def interrupted_by_a_person(request):
     """Be interrupted between two slices of work, as by Ctrl-C at a terminal."""
     signal.raise_signal(signal.SIGINT)
-    reason = request.watch.stop(Progress("level", 10, 0.1, 3, 0.5))
+    reason = request.watch.stop(10, 3, 0.5)
     return unchanged(request, reason or "exhausted")
 
 
@@ -91,7 +90,7 @@ def interrupted_twice(request):
 
 def slow(request):
     """Take longer than a person's patience."""
-    request.watch.stop(Progress("level", 10, 0.1, 3, 0.5))
+    request.watch.stop(10, 3, 0.5)
     time.sleep(1.3)
     return unchanged(request)
 
@@ -252,7 +251,7 @@ class TestSolve:
     def test_whoever_waits_is_told_what_for(self, level_file, capsys, method):
         name = method(slow)
         assert main(["solve", level_file, "--method", name]) == 0
-        assert "1 s: level: 3 moves, 10 candidates" in capsys.readouterr().err
+        assert f"1 s: {name}: 3 moves, 10 candidates" in capsys.readouterr().err
         assert main(["solve", level_file, "--method", name, "--quiet"]) == 0
         told = capsys.readouterr()
         assert told.out + told.err == ""

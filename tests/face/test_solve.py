@@ -398,7 +398,7 @@ def test_a_callback_is_told_and_may_stop(expanded):
     result = ek.solve(expanded, goals=ek.Goals(level=0.0), callback=stop)
     assert result.stop_reason == "interrupted"
     assert len(told) == 1
-    assert told[0].stage
+    assert told[0].phase
     assert result.audit.hard <= result.audit_before.hard
 
 
@@ -406,12 +406,14 @@ def test_a_callback_is_told_while_bounds_and_audit_are_computed(expanded, monkey
     slices, told = [], []
     for every, hears in ((np.inf, slices), (0.0, told)):
         monkeypatch.setattr(stopping, "EVERY", every)
-        ek.solve(expanded, goals=ek.Goals(level=0.04), callback=hears.append)
-    assert told[0].stage == "prepare" != slices[0].stage
-    last = slices[-1].stage, slices[-1].work
-    assert [(one.stage, one.work) for one in told].count(last) > 1
-    seconds = [progress.seconds for progress in told]
-    assert seconds == sorted(seconds)
+        result = ek.solve(expanded, goals=ek.Goals(level=0.04), callback=hears.append)
+    assert told[0].phase == "bounds" != slices[0].phase and told[-1].phase == "audit"
+    phases = [name.rpartition(".")[2] for name in result.timings]
+    assert {one.phase for one in told} <= {*phases}
+    for name in ("seconds", "work"):
+        values = [getattr(one, name) for one in told]
+        assert values == sorted(values), name
+    assert told[-1].moves == result.comparison.moves
 
 
 @pytest.mark.parametrize("method", ["balance", "leaders", "cockroach"])

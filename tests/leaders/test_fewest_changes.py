@@ -123,7 +123,7 @@ def test_a_large_flow_is_looked_at_between_rounds() -> None:
     cluster = expansion(partitions=2_000, nodes=40, zones=5)
     told = []
     result = ek.solve(cluster, "leaders", callback=told.append)
-    flows = [one for one in told if one.stage == "flow"]
+    flows = [one for one in told if one.phase == "leaders"]
     assert len(flows) > 1
     assert [one.work for one in flows] == sorted(one.work for one in flows)
     assert result.native.ratio >= result.native.bound > 0.0

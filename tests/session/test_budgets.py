@@ -162,7 +162,7 @@ def test_what_a_callback_raises_comes_through_and_harms_nothing():
     before = session.solve()
 
     def fail(progress):
-        raise ValueError(progress.stage)
+        raise ValueError(progress.phase)
 
     with pytest.raises(ValueError, match="losses"):
         session.solve(callback=fail)

@@ -57,7 +57,7 @@ class Waiting:
 
     def progress(self, found: Progress) -> None:
         """Take a solve's progress; meant as its callback."""
-        self._text = f"{found.stage}: {found.moves:,} moves, {found.work:,} candidates"
+        self._text = f"{found.phase}: {found.moves:,} moves, {found.work:,} candidates"
 
     def compiling(self, kernel: str) -> None:
         """Take word of a kernel about to be compiled; the first one is announced at once."""

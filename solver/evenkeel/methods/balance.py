@@ -68,8 +68,8 @@ def _less_undone(
     if not is_better(request, found, outcome):
         return None
     timings = dict(outcome.timings)
-    for stage, seconds in found.timings.items():
-        timings[stage] = timings.get(stage, 0.0) + seconds
+    for phase, seconds in found.timings.items():
+        timings[phase] = timings.get(phase, 0.0) + seconds
     return replace(found, timings=timings)
 
 

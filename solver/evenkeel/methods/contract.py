@@ -92,7 +92,7 @@ class Outcome:
     message: str = ""  # what a person should know beyond that
     work: int = 0  # candidates looked at
     warnings: tuple[str, ...] = ()  # what a person should look into
-    timings: Mapping[str, float] = field(default_factory=dict)  # seconds per stage
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds per phase
     # what only this method returns: an ordered decision log, pairs for another system
     native: Any = None
     fewest: int = 0  # moves that the method has proven the goals to take at least

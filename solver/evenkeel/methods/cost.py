@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.compile import compile_problem, compile_state
-from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
+from evenkeel.methods.shared.stopping import StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Placement
@@ -582,13 +582,7 @@ class Portfolio:
         walk = self.best
         home = self.searches[0].problem.partitions.home
         return self.watch.stop(
-            Progress(
-                stage="search",
-                work=self.work,
-                seconds=self.watch.seconds,
-                moves=int(np.count_nonzero(walk.best != home)),
-                cost=float(walk.total[1]),
-            )
+            self.work, int(np.count_nonzero(walk.best != home)), float(walk.total[1])
         )
 
 

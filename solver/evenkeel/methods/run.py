@@ -103,7 +103,7 @@ class MethodRun:
     request: Request  # what it was asked, with the bounds that it used
     outcome: Outcome  # what it answered
     placement: Placement  # the same, in the slots of the cluster's placement
-    timings: Mapping[str, float]  # seconds of the method and of its stages
+    timings: Mapping[str, float]  # seconds of the method and of its phases
     audited: Audit | None = None  # of that placement, if it has been audited
 
     @property
@@ -287,9 +287,10 @@ def _run_once(chosen: Method, request: Request) -> MethodRun:
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
-            outcome = _outcome_of(chosen, strategy, request)
+            with watch.in_phase(chosen.name):
+                outcome = _outcome_of(chosen, strategy, request)
     timings = {chosen.name: time.perf_counter() - began}
-    timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
+    timings |= {f"{chosen.name}.{phase}": seconds for phase, seconds in outcome.timings.items()}
     return answered(chosen, request, _with_warnings(outcome, refused), timings)
 
 

@@ -471,18 +471,18 @@ def _unplaced(result: Any, most: int) -> Iterator[Table]:
 
 
 def _times(timings: Mapping[str, float]) -> list[Table]:
-    """Lay out the seconds per stage; stages within a stage stand below it, indented."""
+    """Lay out the seconds per phase; those of a method stand below it, indented."""
     outer = [name for name in timings if "." not in name]
     whole = sum(timings[name] for name in outer)
     if not timings:
         return []
-    stages = [
-        stage
+    phases = [
+        phase
         for name in outer
-        for stage in (name, *(one for one in timings if one.startswith(f"{name}.")))
+        for phase in (name, *(one for one in timings if one.startswith(f"{name}.")))
     ]
-    labels = [f"  {one.partition('.')[2]}" if "." in one else one for one in stages]
-    seconds = [timings[one] for one in stages]
+    labels = [f"  {one.partition('.')[2]}" if "." in one else one for one in phases]
+    seconds = [timings[one] for one in phases]
     bars = [one / whole if whole > 0.0 else 0.0 for one in seconds]
     return [Table([Column("time", labels), Column(duration(whole), seconds, duration, "", bars)])]
 

@@ -386,8 +386,8 @@ def test_groups_that_there_is_no_time_for_stay(method):
     asked = []
 
     def stop_at_the_second(progress):
-        asked.append(progress.stage)
-        if asked.count("place") > 1:
+        asked.append(progress.phase)
+        if asked.count(method) > 1:
             raise StopIteration
 
     found = ek.solve(cluster, method, callback=stop_at_the_second)

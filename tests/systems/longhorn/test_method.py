@@ -145,12 +145,12 @@ def test_a_callback_is_called_and_may_stop_it():
     seen = []
 
     def stop(progress):
-        seen.append(progress.stage)
-        if progress.stage == "balance":  # a report of an earlier stage depends on the clock
+        seen.append(progress.phase)
+        if progress.phase == "longhorn":  # a report of an earlier phase depends on the clock
             raise StopIteration
 
     result = ek.solve(cluster, "longhorn", goals=ANY, work_limit=1, callback=stop)
-    assert (seen[-1], seen.count("balance")) == ("balance", 1)
+    assert (seen[-1], seen.count("longhorn")) == ("longhorn", 1)
     assert result.stop_reason == "interrupted"
 
 

@@ -44,7 +44,7 @@ from evenkeel.methods.exact.variables import (
     order_symmetric,
     stuck,
 )
-from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
+from evenkeel.methods.shared.stopping import StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
@@ -688,8 +688,7 @@ class Search:
             running = pool.submit(solver.solve, model)
             try:
                 while wait([running], GLANCE).not_done:
-                    text = Progress("prove", 0, self.watch.seconds, 0, 0.0)
-                    self.stopped = self.stopped or self.watch.look(text)
+                    self.stopped = self.stopped or self.watch.look()
                     if self.stopped is not None:
                         solver.stop_search()
             finally:  # what interrupts the caller ends the search, too

@@ -63,12 +63,12 @@ def level_loads(request: Request) -> Outcome:
     cluster, start, watch = request.cluster, request.start, request.watch
     clock = Clock(watch)
     arcs, most, left = within_changes(request, arcs_of(cluster, start.node, start.leader))
-    if not clock.goes_on("arcs", 0):
+    if not clock.goes_on():
         return stays(start, clock.reason)
     begin = initial_leaders(cluster, start, arcs, room_of(cluster, start, arcs))
     arcs, taken = begin.arcs, begin.taken
     task = _levels(request, arcs)
-    if not clock.goes_on("levels", 0):
+    if not clock.goes_on():
         return stays(start, clock.reason)
     stop: StopReason = "optimum"
     if arcs.count == 0 or len(task.dimension) == 0:

@@ -191,12 +191,12 @@ def flow_within(arcs: Arcs, places: Places, clock: Clock) -> LeadFlow:
     flow = lead_flow(arcs, places)
     begin_flow(flow)
     while left := excess(flow):
-        clock.ask("flow", arcs.count - left)
+        clock.ask(arcs.count - left)
         if not measure_chains(flow):
             break
         while rank_places(flow):
             follow_chains(flow)
-            clock.ask("flow", arcs.count - excess(flow))
+            clock.ask(arcs.count - excess(flow))
     return flow
 
 

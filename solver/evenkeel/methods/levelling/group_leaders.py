@@ -193,12 +193,12 @@ def _levelled_by_leads(
     targets = new_targets(problem, request.bounds.leader_target, 1.0)
     came = writable(cluster.placement.leader)
     for work in transport_leaders(problem, state, targets, came, cells=cells):
-        clock.ask("leaders", work)
+        clock.ask(work)
     movable, leader, done = problem.partitions.movable.copy(), state.leader, np.ones(2, np.int64)
     movable[(problem.partitions.first[:-1] + leader)[leader >= 0]] = False
     problem = problem._replace(partitions=problem.partitions._replace(movable=movable))
     scan = new_scan(problem, np.zeros(len(state.load)))
-    while done[0] and highest(state, targets) > 1.0 and clock.goes_on("relieving", 0):
+    while done[0] and highest(state, targets) > 1.0 and clock.goes_on():
         members = scattered_by_node(problem.partitions, state.node, leader, len(state.replicas))
         done[:] = 0
         relieve(problem, state, targets, scan, *members, UNLIMITED, done, 0, UNLIMITED)

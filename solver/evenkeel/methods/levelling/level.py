@@ -54,7 +54,7 @@ def level_within_budgets(run: SearchRun) -> None:
         if _relieved_to(run, ANY_HEIGHT, ceiling).is_overrun:
             ceiling = np.full_like(ceiling, np.inf)
     for _ in range(TRIALS):
-        if not run.look("budgets") or high - low <= CLOSE * high:
+        if not run.look() or high - low <= CLOSE * high:
             break
         asked = 0.5 * (low + high)
         run.restart_from(*stood)
@@ -76,10 +76,10 @@ def _relieved_to(run: SearchRun, height: float, ceiling: NDArray[np.float64]) ->
     targets = new_targets(problem, np.floor(run.most_leaders * height), 1.0)
     scan = new_scan(problem, np.zeros(len(state.load)))
     for _ in level_leaders(problem, state, targets, run.led, run.parameters.sweeps):
-        if not run.look("leaders"):
+        if not run.look():
             break
     done = np.ones(2, np.int64)
-    while done[0] > 0 and highest(state, targets) > 1.0 and run.look("budgets"):
+    while done[0] > 0 and highest(state, targets) > 1.0 and run.look():
         members = scattered_by_node(
             problem.partitions, state.node, state.leader, state.load.shape[1]
         )
@@ -106,7 +106,7 @@ def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
     )  # fmt: skip
     for piece in pieces:
         if piece.stage in SLICES:
-            if not run.look(piece.stage):
+            if not run.look():
                 break
             continue
         level = piece.highest
@@ -115,7 +115,7 @@ def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
         height = level, excess(run.state, targets)
         if best is None or height < best[0]:
             best = (height, run.state.node.copy(), run.state.leader.copy())
-        if not run.report(piece.stage, before + piece.steps, level) or run.has_walked_enough:
+        if not run.report(before + piece.steps, level) or run.has_walked_enough:
             break
         if piece.stage != "redistribute" and moves_spent(run):
             break
@@ -126,7 +126,7 @@ def place_and_level(run: SearchRun, *, in_brief: bool = False) -> None:
 
 def room_made(run: SearchRun) -> int:
     """Make room for what fits nowhere; how many were placed."""
-    return make_room(run.problem, run.state, run.forced, lambda: run.look("make room"))
+    return make_room(run.problem, run.state, run.forced, run.look)
 
 
 def level_pairs(run: SearchRun) -> None:
@@ -135,7 +135,7 @@ def level_pairs(run: SearchRun) -> None:
         return
     before, stood = height_of(run), (run.state.node.copy(), run.state.leader.copy())
     run.work += move_pairs(
-        run.problem, run.state, run.targets, run.moves_left, lambda: run.look("pairs"),
+        run.problem, run.state, run.targets, run.moves_left, run.look,
         run.parameters,
     )  # fmt: skip
     if run.problem.budgets.binds and not _is_lower(run, before):
@@ -183,7 +183,7 @@ def recall_leaders(run: SearchRun) -> None:
         return
     choosing = recalled(run.problem, run.state, run.most_leaders, run.led, run.parameters)
     for _ in choosing:
-        if not run.look("leaders"):
+        if not run.look():
             break
     choosing.close()  # what was halfway takes effect, or is taken back
 

@@ -53,8 +53,8 @@ def place_waiting(run: SearchRun) -> None:
     replace_leaders(problem, state, scan)
     if not run.forced.any():
         return
-    place(run, most_endangered_first(run, run.waiting), "place")
-    make_room(problem, state, run.waiting, lambda: run.look("make room"))
+    place(run, most_endangered_first(run, run.waiting))
+    make_room(problem, state, run.waiting, run.look)
     _place_beside_spread(run)
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting
@@ -65,21 +65,21 @@ def place_what_fits(run: SearchRun) -> bool:
     waiting = run.waiting
     if run.stop is not None or not waiting.any():
         return False
-    return place(run, most_endangered_first(run, waiting), "place") > 0
+    return place(run, most_endangered_first(run, waiting)) > 0
 
 
-def place(run: SearchRun, order: NDArray[np.int64], stage: str) -> int:
+def place(run: SearchRun, order: NDArray[np.int64]) -> int:
     """Place what waits, in that order, each where it fits best; how many were placed."""
-    return _placed(run, order, stage, run.state.leader >= 0)
+    return _placed(run, order, run.state.leader >= 0)
 
 
-def _placed(run: SearchRun, order: NDArray[np.int64], stage: str, led: NDArray[np.bool_]) -> int:
+def _placed(run: SearchRun, order: NDArray[np.int64], led: NDArray[np.bool_]) -> int:
     """Place what waits, with room to lead where its partition is not ``led (P,)``."""
     problem, state, placed = run.problem, run.state, 0
     scan = new_scan(problem, np.zeros(len(state.load)))
     for begin, end in replica_slices(problem, order):
         placed += best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
-        if not run.look(stage):
+        if not run.look():
             break
     return placed
 
@@ -133,7 +133,7 @@ def _place_beside_terms(run: SearchRun) -> bool:
         return False
     asked = run.problem
     run.problem = _without_counted_terms(asked)
-    placed = place(run, most_endangered_first(run, nowhere), "place") > 0
+    placed = place(run, most_endangered_first(run, nowhere)) > 0
     run.problem = asked
     return placed
 
@@ -167,7 +167,7 @@ def _placed_beyond(run: SearchRun, came: NDArray[np.int64], waiting: NDArray[np.
     for tiers in np.unique(spare, axis=1).T:
         if tiers.any():
             run.problem = _without_spread(asked, np.flatnonzero(tiers))
-            placed += place(run, order[np.all(spare == tiers[:, None], axis=0)], "place")
+            placed += place(run, order[np.all(spare == tiers[:, None], axis=0)])
     run.problem = asked
     return placed
 
@@ -179,7 +179,7 @@ def _place_unled(run: SearchRun) -> bool:
     if not nowhere.any() or not has_leaders(run.request.cluster):
         return False
     every = np.ones(len(run.state.leader), bool)
-    return _placed(run, most_endangered_first(run, nowhere), "place", every) > 0
+    return _placed(run, most_endangered_first(run, nowhere), every) > 0
 
 
 def _without_counted_terms(problem: Problem) -> Problem:
@@ -296,7 +296,7 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint, work
         request, parameters, problem, state, forced, dropped, [], request.bounds.leader_target,
         work=work,
     )  # fmt: skip
-    run.timings["compile"] = time.perf_counter() - started
+    run.timings["prepare"] = time.perf_counter() - started
     return run
 
 

@@ -63,12 +63,12 @@ def repair_rules(run: SearchRun, most: int | None = None) -> bool:
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
     most = run.moves_left if most is None else most
     left, made, reached = np.array([most, 0]), np.zeros(1, np.int64), 0
-    while reached < len(state.leader) and run.look("rules"):
+    while reached < len(state.leader) and run.look():
         left[1] = RULES
         reached = repair_partitions(problem, state, scan, reached, left, made)
     if made[0] and run.ratio > 1.0 and run.stop is None and not rules_broken(run, run.placement):
         kind = kinds_of(problem)
-        while send_siblings(problem, state, run.targets, run.forced, kind) and run.look("rules"):
+        while send_siblings(problem, state, run.targets, run.forced, kind) and run.look():
             pass
     return bool(made[0] > 0) and run.ratio > 1.0
 
@@ -98,7 +98,7 @@ def even_out_groups(run: SearchRun) -> bool:
     while length < 2 * enough and run.stop is None:
         length = length if problem.budgets.binds else enough
         for begin, end in slices(groups, GROUPS):
-            if not run.look("rules"):
+            if not run.look():
                 break
             made += even_out(
                 problem, run.state, run.forced, first, member, begin, end, journal[:length]
@@ -122,7 +122,7 @@ def make_way_for_leaders(run: SearchRun) -> bool:
     ill = _led_by_none(run)
     if len(ill) == 0:
         return False
-    made = make_room_to_lead(run.problem, run.state, run.forced, ill, lambda: run.look("make room"))
+    made = make_room_to_lead(run.problem, run.state, run.forced, ill, run.look)
     return made > 0 and run.ratio > 1.0
 
 
@@ -159,7 +159,7 @@ def repair_in_pairs(run: SearchRun) -> None:
             problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
             int(kind.max(initial=-1)) + 1, looks, before,
         )  # fmt: skip
-        if not run.look("pairs"):
+        if not run.look():
             break
 
 

@@ -13,8 +13,8 @@ The phases have the names that timings and callbacks show, and these names alone
    descent.
 4. *level*: the descent places waiting replicas, together with the fewest that overfull nodes must
    lose, and brings every node below its target; a replica that fits nowhere displaces smaller
-   ones, or any that fits elsewhere. Repairs that failed for want of room are tried again, and then
-   follows *level again*.
+   ones, or any that fits elsewhere. Repairs that failed for want of room are tried again, and what
+   that leaves is levelled.
 5. *pairs*: two replicas of a partition move at once, to repair it, or where single moves did not
    level all.
 6. *others*: where goals are missed still, the highest nodes are left out and the others levelled.
@@ -137,8 +137,10 @@ def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
     """Place what waits, room being made for it, and let partitions be led; level nothing."""
 
     def phases(run: SearchRun) -> None:
-        place_waiting(run)
-        repair_leaders(run)
+        with run.timed("place"):
+            place_waiting(run)
+        with run.timed("rules"):
+            repair_leaders(run)
         complete(run)
 
     return outcome_after(phases, request, DEFAULT, work)
@@ -151,8 +153,9 @@ def outcome_after(
 
     Where they may be cut short, nothing is dropped before them that is missed at once.
     """
-    restraint = Restraint.none(request.cluster)
-    run = prepare(request, parameters, restraint, work)
+    restraint, in_phase = Restraint.none(request.cluster), request.watch.in_phase
+    with in_phase("prepare"):
+        run = prepare(request, parameters, restraint, work)
     first = run.dropped.any() and (run.has_limit or request.watch.callback is not None)
     while True:
         with run.interruptible():
@@ -163,8 +166,10 @@ def outcome_after(
             break
         first = first and found is not None
         restraint = found or restraint
-        run = prepare(request, parameters, restraint, work)
-    return led_within_groups(request, led_with_fewest_changes(request, outcome))
+        with in_phase("prepare"):
+            run = prepare(request, parameters, restraint, work)
+    with run.timed("leaders"):
+        return led_within_groups(request, led_with_fewest_changes(request, outcome))
 
 
 def well_led(request: Request, outcome: Outcome) -> Outcome:
@@ -194,16 +199,15 @@ def search(run: SearchRun) -> None:
     if run.problem.budgets.binds or (run.broken and run.has_limit):
         with run.timed("place"):
             place_waiting(run)
-    if run.broken and not only_crowded(run):
-        with run.timed("rules"):
+    with run.timed("rules"):
+        if run.broken and not only_crowded(run):
             repair_rules(run)
             repair_past_soft_rules(run)
             even_out_groups(run)
-    repair_leaders(run)
+        repair_leaders(run)
     with run.timed("level"):
         level_within_budgets(run)
-    if run.stop is None and repair_late(run):
-        with run.timed("level again"):
+        if run.stop is None and repair_late(run):
             level_within_budgets(run)
     with run.timed("pairs"):
         repair_in_pairs(run)
@@ -213,7 +217,7 @@ def search(run: SearchRun) -> None:
             level_the_others(run)
     with run.timed("soft rules"):
         level_past_soft_rules(run)
-    take_back_idle_moves(run)
+        take_back_idle_moves(run)
     with run.timed("recall"):
         recall_leaders(run)
     with run.timed("cycles"):
@@ -243,8 +247,15 @@ def stay_unless_worth_it(run: SearchRun, before: float, changed: bool) -> None:
 
 def complete(run: SearchRun) -> None:
     """Fill up to floors, place replicas that soft rules keep out, and elect leaders."""
-    fill_to_floors(run)
-    place_past_soft_rules(run)
+    with run.timed("floors"):
+        fill_to_floors(run)
+        place_past_soft_rules(run)
+    with run.timed("leaders"):
+        lead_at_last(run)
+
+
+def lead_at_last(run: SearchRun) -> None:
+    """Elect leaders, and take the single steps that are left."""
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
     replace_leaders(run.problem, run.state, scan)
     floor = lowest_of(run.request.bounds, run.problem)
@@ -267,7 +278,7 @@ def spare_some(run: SearchRun, floor: NDArray[np.float64]) -> None:
         return
     small, stays = size_of(run.request.cluster) <= SMALL, run.due | run.dropped
     for _ in spare_leaders(run.problem, run.state, run.targets, floor, stays, small):
-        if not run.look("leaders"):
+        if not run.look():
             break
 
 
@@ -346,7 +357,7 @@ def refine_small(run: SearchRun) -> bool:
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
         request.seed, steps, patience,
-        lambda done, level: run.report("refine", before + done, level),
+        lambda done, level: run.report(before + done, level),
     )  # fmt: skip
     if not refining.found():
         return False
@@ -423,14 +434,13 @@ def fill_to_floors(run: SearchRun) -> None:
     if run.stop is not None or floors_met(run):
         return
     tally = np.array([0, UNLIMITED if run.has_limit else PAIRS], np.int64)
-    with run.timed("floors"):
-        for _ in range(ROUNDS):
-            before = int(tally[0])
-            _fill(run)
-            if run.stop is None and not floors_met(run):
-                _exchange(run, tally)
-            if run.stop is not None or tally[0] == before:
-                break
+    for _ in range(ROUNDS):
+        before = int(tally[0])
+        _fill(run)
+        if run.stop is None and not floors_met(run):
+            _exchange(run, tally)
+        if run.stop is not None or tally[0] == before:
+            break
 
 
 def floors_met(run: SearchRun) -> bool:
@@ -486,7 +496,7 @@ def _fill(run: SearchRun) -> None:
     asked, made = _Asked.of(run), np.zeros(1, np.int64)
     turns = max(1, looks_in_slice(run.problem) // DONORS)
     while not fill(run.problem, run.state, *asked, made, UNLIMITED, turns):
-        if not run.look("floors"):
+        if not run.look():
             break
 
 
@@ -495,7 +505,7 @@ def _exchange(run: SearchRun, tally: NDArray[np.int64]) -> None:
     asked = _Asked.of(run)
     size = np.zeros((1 + int(np.diff(asked.first).max(initial=0)), len(asked.lowest)))
     while not exchange(run.problem, run.state, *asked, size, tally, 1):
-        if not run.look("floors"):
+        if not run.look():
             break
 
 
@@ -537,11 +547,11 @@ def _cancelled(run: SearchRun, problem: Problem) -> bool:
     for _ in range(SLICES):
         left = np.array([WORK], np.int64)
         proven = cancel(problem, state, run.targets, size, *scratch, left)
-        if proven or left[0] > 0 or not run.look("cycles"):
+        if proven or left[0] > 0 or not run.look():
             break
     if run.ratio > 1.0:
         for _ in level_leaders(problem, state, run.targets, run.led, run.parameters.sweeps):
-            if not run.look("leaders"):
+            if not run.look():
                 break
     return proven
 
@@ -615,7 +625,7 @@ def place_past_soft_rules(run: SearchRun) -> None:
             break
         ignore_soft_rules(run, weight)
         yielded = True
-        place(run, repairs_first(run.problem, run.state, waiting, waiting), "soft rules")
+        place(run, repairs_first(run.problem, run.state, waiting, waiting))
     if yielded and run.stop is None:
         repair_within_targets(run)
 
@@ -665,7 +675,7 @@ def repair_within_targets(run: SearchRun) -> None:
         if run.ratio > 1.0:
             run.restart_from(node, leader)
             failed += 1
-        if failed == MOST_FAILURES or not run.look("soft rules"):
+        if failed == MOST_FAILURES or not run.look():
             return
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Violations
 from evenkeel.methods.contract import Request
 from evenkeel.methods.shared.compile import compile_state
-from evenkeel.methods.shared.stopping import Progress, StopReason
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.problem import Problem, State
@@ -93,29 +93,31 @@ class SearchRun:
         placement = cluster.placement.replaced(node, leader)
         self.state = placed_state(cluster, self.problem, placement, self.dropped)
 
-    def report(self, stage: str, work: int, level: float) -> bool:
+    def report(self, work: int, level: float) -> bool:
         """Report progress to the caller; return whether to go on."""
         watch = self.request.watch
         self.work = work
-        moves = 0 if watch.callback is None else self.moves
-        self.stop = watch.stop(Progress(stage, work, watch.seconds, moves, max(0.0, level - 1.0)))
+        everywhere = np.zeros_like(self.forced)
+        moves = None if watch.callback is None else moves_made(self.problem, self.state, everywhere)
+        self.stop = watch.stop(work, moves, max(0.0, level - 1.0))
         return self.stop is None
 
-    def look(self, stage: str) -> bool:
+    def look(self) -> bool:
         """Ask clock and caller whether to go on; the number of checks has no effect."""
         if self.stop is None:
-            watch = self.request.watch
-            self.stop = watch.look(Progress(stage, self.work, watch.seconds, 0, 0.0))
+            self.stop = self.request.watch.look(self.work)
         return self.stop is None
 
     @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
-        """Note the seconds that a phase takes."""
+    def timed(self, phase: str) -> Iterator[None]:
+        """Report a phase to the caller meanwhile, and note the seconds that it takes."""
         started = time.perf_counter()
         try:
-            yield
+            with self.request.watch.in_phase(phase):
+                yield
         finally:
-            self.timings[stage] = time.perf_counter() - started
+            took = time.perf_counter() - started
+            self.timings[phase] = self.timings.get(phase, 0.0) + took
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

@@ -5,7 +5,8 @@ the search must leave what its result takes to be judged (``reserve``).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,9 +22,26 @@ LIMITS_REACHED = "Limits reached: the rest was skipped."
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress that a callback receives between two slices of work."""
+    """Progress that a callback receives between two slices of work.
 
-    stage: str
+    Parameters
+    ----------
+    phase : str
+        ``"bounds"``, what the method does, and ``"audit"``: a key of ``Result.timings``, without
+        the name of the method before a dot.
+    work : int
+        Candidates looked at so far, as the method last counted them; never less than before.
+    seconds : float
+        Seconds so far, of which a time limit counts all; never less than before.
+    moves : int
+        Replicas that have moved where the search stood when it last counted them. It may begin
+        again from another placement, with fewer.
+    cost : float
+        What the search lowers, when it was last known: by which share of its target the fullest
+        node is above that, or the cost that is asked for; 0 if the method lowers neither.
+    """
+
+    phase: str
     work: int
     seconds: float
     moves: int
@@ -47,8 +65,9 @@ class Watch:
     excluded: float = 0.0
     reserve: float = 0.0
     clock: Callable[[], float] = time.perf_counter
+    phase: str = "bounds"
     started: float = field(init=False)
-    _last: Progress = field(init=False, default=Progress("prepare", 0, 0.0, 0, 0.0))
+    _last: Progress = field(init=False, default=Progress("bounds", 0, 0.0, 0, 0.0))
     _last_at: float = field(init=False)
     interrupted: bool = field(init=False, default=False)
 
@@ -94,17 +113,37 @@ class Watch:
             return slice_size
         return max(0, min(slice_size, self.work_limit - done))
 
-    def look(self, progress: Progress) -> StopReason | None:
-        """Report to the callback; return the reason to stop, except work, or None."""
+    @contextmanager
+    def in_phase(self, phase: str) -> Iterator[None]:
+        """Report that phase meanwhile."""
+        before, self.phase = self.phase, phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    def look(
+        self, work: int = 0, moves: int | None = None, cost: float | None = None
+    ) -> StopReason | None:
+        """Report to the callback what is known; return the reason to stop, except work, or None."""
         if self.callback is not None:
-            self._last = progress
-            self._report(self.callback, progress)
+            last = self._last
+            self._last = Progress(
+                self.phase,
+                max(work, last.work),
+                max(self.seconds, last.seconds),
+                last.moves if moves is None else moves,
+                last.cost if cost is None else cost,
+            )
+            self._report(self.callback, self._last)
         return self.reason
 
     def hear(self) -> None:
         """Repeat the last report to the callback, if that was a while ago."""
         if self.callback is not None and self.clock() - self._last_at >= EVERY:
-            self._report(self.callback, replace(self._last, seconds=self.seconds))
+            seconds = max(self.seconds, self._last.seconds)
+            self._last = replace(self._last, phase=self.phase, seconds=seconds)
+            self._report(self.callback, self._last)
 
     def _report(self, callback: Callback, progress: Progress) -> None:
         """Call the callback until it asks to stop, and remember that it did."""
@@ -116,12 +155,14 @@ class Watch:
             self.interrupted = True
         self._last_at = self.clock()
 
-    def stop(self, progress: Progress) -> StopReason | None:
-        """Report to the callback; return the reason to stop, or None."""
-        reason = self.look(progress)
+    def stop(
+        self, work: int, moves: int | None = None, cost: float | None = None
+    ) -> StopReason | None:
+        """Report to the callback what is known; return the reason to stop, or None."""
+        reason = self.look(work, moves, cost)
         if reason is not None:
             return reason
-        if self.work_limit is not None and progress.work >= self.work_limit:
+        if self.work_limit is not None and work >= self.work_limit:
             return "work"
         return None
 
@@ -140,7 +181,7 @@ class Clock:
 
     Examples
     --------
-    >>> Clock().goes_on("search", 100)
+    >>> Clock().goes_on(100)
     True
     """
 
@@ -148,14 +189,13 @@ class Clock:
         self._watch = Watch(None, None, None) if watch is None else watch
         self.reason: StopReason | None = None
 
-    def goes_on(self, stage: str, work: int) -> bool:
+    def goes_on(self, work: int = 0, moves: int | None = None) -> bool:
         """Return whether to go on, so much being done."""
         if self.reason is None:
-            progress = Progress(stage, work, self._watch.seconds, 0, 0.0)
-            self.reason = self._watch.look(progress)
+            self.reason = self._watch.look(work, moves)
         return self.reason is None
 
-    def ask(self, stage: str, work: int) -> None:
+    def ask(self, work: int = 0) -> None:
         """Raise ``OutOfTime`` if there is a reason to stop."""
-        if not self.goes_on(stage, work):
+        if not self.goes_on(work):
             raise OutOfTime

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
-from evenkeel.methods.shared.stopping import Progress, StopReason
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -831,9 +831,7 @@ class _Stopper:
 
     def asked(self, placed: int) -> bool:
         """Whether to stop after so many replicas."""
-        watch = self._watch
-        report = Progress("fit", placed * self._nodes, watch.seconds, placed, 0.0)
-        self.reason = watch.stop(report)
+        self.reason = self._watch.stop(placed * self._nodes, placed)
         return self.reason is not None
 
 

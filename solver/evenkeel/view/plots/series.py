@@ -444,7 +444,7 @@ def trace(
     progress : sequence of Progress
         What the callback received, in order: pass ``callback=steps.append`` to ``solve``.
     figure : "cost" or "moves", optional
-        What is drawn: what each stage brings down, in its own unit, or the moves so far.
+        What is drawn: what each phase brings down, in its own unit, or the moves so far.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a figure of its own by default.
     title : str, optional
@@ -453,7 +453,7 @@ def trace(
     Returns
     -------
     matplotlib.axes.Axes
-        Against the work done, a line style and marker for each stage; costs on a logarithmic
+        Against the work done, a line style and marker for each phase; costs on a logarithmic
         scale, linear below the least that is above 0.
 
     Examples
@@ -467,13 +467,13 @@ def trace(
     ax = canvas(ax)
     work = [one.work for one in progress]
     values = [one.cost if figure == "cost" else float(one.moves) for one in progress]
-    stages = list(dict.fromkeys(one.stage for one in progress))
-    for number, stage in enumerate(stages):
+    phases = list(dict.fromkeys(one.phase for one in progress))
+    for number, phase in enumerate(phases):
         look = style(number)
-        at = [i for i, one in enumerate(progress) if one.stage == stage]
+        at = [i for i, one in enumerate(progress) if one.phase == phase]
         line = look.line
         for begin, end in _runs(at):
-            # the line sets out from where the stage before it ended
+            # the line sets out from where the phase before it ended
             span = slice(max(0, begin - 1), end + 1)
             ax.plot(work[span], values[span], color=look.colour, linestyle=line, linewidth=1.5)
         shown = at[:: -(-len(at) // MOST_MARKERS)]
@@ -483,14 +483,14 @@ def trace(
         )  # fmt: skip
         ax.plot(
             [], [], color=look.colour, linestyle=line, marker=look.marker, markersize=4.5,
-            label=stage,
+            label=phase,
         )  # fmt: skip
     above = [value for value in values if value > 0.0]
     if figure == "cost" and above:
         scale_to_nothing(ax, min(above), max(above))
     else:
         ax.set_ylim(0.0, 1.06 * max(values, default=1.0) or 1.0)
-    ax.set_ylabel("cost (unit of the stage)" if figure == "cost" else "moves so far")
+    ax.set_ylabel("cost (unit of the phase)" if figure == "cost" else "moves so far")
     ax.set_xlabel("work (candidates looked at)")
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     if figure == "moves":

@@ -164,7 +164,7 @@ def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Cl
     """Balance within a budget of moves until the clock stops it; return the moves made."""
     course = kernels.new_course(len(state.tally))
     done = False
-    while not done and clock.goes_on("upmap", int(course.at[kernels.LOOKED])):
+    while not done and clock.goes_on(int(course.at[kernels.LOOKED]), int(course.at[kernels.MOVES])):
         done = kernels.level_some(state, bands, budget, course, kernels.LOOKS)
     return int(course.at[kernels.MOVES])
 

@@ -114,7 +114,7 @@ def raw(
     clock, inputs = clock or Clock(), seeds(pool)
     rows = np.empty((pool.pg_num, pool.size), np.int32)
     for begin in range(0, pool.pg_num, SLICE):
-        clock.ask("crush", begin)
+        clock.ask(begin)
         some = slice(begin, begin + SLICE)
         rows[some] = crush.map(
             pool.rule, inputs[some], pool.size, reweight, named[0] if named else None

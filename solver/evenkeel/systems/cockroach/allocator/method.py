@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
-from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
+from evenkeel.methods.shared.stopping import StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
@@ -265,12 +265,12 @@ class _Run:
     def to_quiescence(self) -> StopReason:
         """Go on until all is quiet, or there is another reason to stop."""
         while True:
-            before = self.queue.decisions + self._load.decisions
+            before = self._moves
             for stage in (self._queue, self._loads, self._leases):
                 reason = stage()
                 if reason is not None:
                     return reason
-            if self.queue.decisions + self._load.decisions == before:
+            if self._moves == before:
                 self.converged = self.queue.withheld + self._load.withheld == 0
                 return "exhausted"
             if self.queue.passes >= self._most:
@@ -279,7 +279,7 @@ class _Run:
 
     def _queue(self) -> StopReason | None:
         while True:
-            reason = self._until(lambda budget: not self.queue.step(budget), "replicate")
+            reason = self._until(lambda budget: not self.queue.step(budget))
             if reason is not None:
                 return reason
             if self.queue.passes >= self._most:
@@ -289,13 +289,13 @@ class _Run:
                 return None
 
     def _loads(self) -> StopReason | None:
-        return self._until(self._load.relieve, "load")
+        return self._until(self._load.relieve)
 
     def _leases(self) -> StopReason | None:
-        return self._until(self._load.transfer, "leases")
+        return self._until(self._load.transfer)
 
-    def _until(self, step: Callable[[int], bool], stage: str) -> StopReason | None:
-        """Take slices of a stage until it is done, or there is a reason to stop."""
+    def _until(self, step: Callable[[int], bool]) -> StopReason | None:
+        """Take slices of a step until it is done, or there is a reason to stop."""
         done = False
         while not done:
             if self._reason is not None:
@@ -305,16 +305,16 @@ class _Run:
             for begin in range(0, budget, self._part):
                 done = step(min(self._part, budget - begin))
                 self._writer.drain(self._log)
-                reason = None if done else self._watch.look(self._progress(stage))
+                reason = None if done else self._watch.look(self.work, self._moves)
                 if done or reason is not None:
                     break
             self.work += budget
-            self._reason = reason or self._watch.stop(self._progress(stage))
+            self._reason = reason or self._watch.stop(self.work, self._moves)
         return None
 
-    def _progress(self, stage: str) -> Progress:
-        moves = self.queue.decisions + self._load.decisions
-        return Progress(stage, self.work, self._watch.seconds, moves, float(moves))
+    @property
+    def _moves(self) -> int:
+        return self.queue.decisions + self._load.decisions
 
 
 def _load_settings(fleet: Fleet, options: Cockroach) -> LoadSettings:

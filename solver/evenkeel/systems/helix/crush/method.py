@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.shared.stopping import Progress, StopReason
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
@@ -725,8 +725,7 @@ class Clock:
     def ask(self) -> None:
         """Raise ``OutOfTime`` if there is a reason to stop."""
         if self.reason is None:
-            progress = Progress("place", self._asked, self._watch.seconds, 0, 0.0)
-            self.reason = self._watch.look(progress)
+            self.reason = self._watch.look(self._asked)
             self._asked += 1
         if self.reason is not None:
             raise OutOfTime

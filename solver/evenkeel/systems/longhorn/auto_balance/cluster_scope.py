@@ -24,7 +24,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.balance import balance
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.run import searched
-from evenkeel.methods.shared.stopping import Clock, OutOfTime, Progress
+from evenkeel.methods.shared.stopping import Clock, OutOfTime
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -521,8 +521,7 @@ class Search:
                     work += outcome.work
                     if point.copied <= most and point.cost < chosen.cost:
                         best, chosen = outcome, point
-                    reported = Progress("level", work, self.request.watch.seconds, 0, chosen.cost)
-                    stop = self.request.watch.stop(reported)
+                    stop = self.request.watch.stop(work, cost=chosen.cost)
                     if stop is not None or outcome.stop_reason in CUT_SHORT:
                         best = replace(best, stop_reason=stop or outcome.stop_reason)
                         break
@@ -614,7 +613,7 @@ class Search:
     def _tried(
         self, problem: Cluster, start: Placement, tolerance: float | None, limits: Limits
     ) -> tuple[Outcome, Point]:
-        self.clock.ask("plan", 0)
+        self.clock.ask()
         goals = Goals(
             level={name: self._target_for(name, tolerance) for name in problem.dimensions}
         )
@@ -723,9 +722,9 @@ def _planned(
 ) -> Outcome:
     """Plan until no volume is made worse; ``OutOfTime`` where the clock ends it before."""
     goals = _checked(request, options, system)
-    clock.ask("volumes", 0)
+    clock.ask()
     found = standings(request.cluster, system, settings)
-    clock.ask("problem", 0)
+    clock.ask()
     space = space_problem(request.cluster, system, settings, found, options.load)
     problem, effort = _of_hardest_effort(space, found)
     weight = EVENNESS[effort] if options.evenness is None else options.evenness

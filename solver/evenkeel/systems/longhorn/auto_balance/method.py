@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
-from evenkeel.methods.shared.stopping import Progress, StopReason
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
@@ -89,8 +89,7 @@ def _message(log: ActionLog) -> str:
 def _run(work: AutoBalance, request: Request) -> StopReason:
     """Run until convergence, or until the watch stops it."""
     while not work.slice(request.watch.work_left(work.work, BUDGET)):
-        seconds, moves = request.watch.seconds, len(work.log)
-        stop = request.watch.stop(Progress("balance", work.work, seconds, moves, 0.0))
+        stop = request.watch.stop(work.work, len(work.log))
         if stop is not None:
             return stop
     return "exhausted"

@@ -555,9 +555,9 @@ def nodes_in_slots(work: AutoBalance) -> tuple[NDArray[np.int32], int]:
 def one_by_one(cluster: Cluster, options: Longhorn, clock: Clock) -> float:
     """Return the bytes that Longhorn's own rule copies, volume by volume; asks the clock."""
     work = AutoBalance(cluster, replace(options, scope="volume"))
-    clock.ask("one by one", 0)
+    clock.ask()
     while not work.slice():
-        clock.ask("one by one", 0)
+        clock.ask()
     node, _ = nodes_in_slots(work)
     before = cluster.placement
     moved = np.flatnonzero(joined(before, before.replaced(node, before.leader)))
