@@ -33,7 +33,7 @@ def test_a_forecast_is_told_with_its_price_and_its_proof(file, capsys):
     )
     told = capsys.readouterr().out
     assert code == 0
-    assert told.startswith("optimal: 3 nodes for 4.5, and no less will do")
+    assert told.startswith("optimal: 3 nodes at a price of 4.5, and no less will do: with one")
     assert "zone b" in told
     assert "\x1b" not in told
     main(["size", file, "--grow", "disk=2", "--json"])

@@ -61,7 +61,7 @@ class NodeType:
     >>> big = ek.NodeType("big", {"d0": 20.0}, price=1.5)
     >>> small = ek.NodeType("small", {"d0": 10.0}, places=["a", "b"])
     >>> print(ek.size(cluster, 2.5, [big, small]))
-    optimal: 3 nodes for 4.5, and no less will do
+    optimal: 3 nodes at a price of 4.5, and no less will do: ...
       big in zone a         1  at 1.5 each
       big in zone b         1  at 1.5 each
       big in zone c         1  at 1.5 each

@@ -483,7 +483,7 @@ def size(
     ...     capacity=[[10.0]] * 4, load=[[2.0]] * 6, domains={"zone": [*"abcd"]},
     ...     placement=[[0, 1, 2]] * 6, spread={"zone": 1})
     >>> print(ek.size(cluster, 1.5, survive="zone"))
-    optimal: 4 nodes for 4, and no less will do
+    optimal: 4 nodes at a price of 4, and no less will do: ...
       like n0 in zone a         1  at 1 each
       like n0 in zone b         1  at 1 each
       like n0 in zone c         1  at 1 each
@@ -752,7 +752,11 @@ class _Search:
         optimal = price <= at_least * (1.0 + ROUNDING)
         if optimal:
             at_least = price
-        saying = "no less will do" if optimal else f"at least {quantity(at_least)} is needed"
+        saying = (
+            f"and {'no less will do' if optimal else f'at least {quantity(at_least)} is needed'}"
+        )
+        if why := self.why_no_fewer(count):
+            saying += f": {why}"
         return Sizing(
             "optimal" if optimal else "feasible", message(quantity(price), saying),
             price=price, price_at_least=at_least, shortages=self.lacking,
@@ -777,7 +781,7 @@ def _grown(search: _Search, kinds: list[Kind]) -> Sizing:
     def message(price: str, saying: str) -> str:
         if total == 0:
             return "it fits as it is, no node is needed"
-        return f"{counted(total, 'node')} for {price}, {'and ' * (saying[:2] == 'no')}{saying}"
+        return f"{counted(total, 'node')} at a price of {price}, {saying}"
 
     nodes = tuple(
         Purchase(one.type, one.place, n, one.price)
@@ -796,9 +800,9 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
 
     def message(price: str, saying: str) -> str:
         goes = f"{counted(len(leaving), 'node')} may go" if leaving else "no node may go"
-        why = search.why_no_fewer(count)
-        stays = f"{len(stock.stays) + int(count.sum()):,} stay at a price of {price}"
-        return f"{goes}, {stays}, and {saying}" + (f": {why}" if why else "")
+        return (
+            f"{goes}, {len(stock.stays) + int(count.sum()):,} stay at a price of {price}, {saying}"
+        )
 
     return search.found(
         message, stock.base, nodes=(), leaving=leaving, must_stay=stock.must_stay,
