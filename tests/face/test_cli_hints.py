@@ -51,6 +51,23 @@ def test_what_was_meant_is_asked(files, words, hint, capsys):
     assert hint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--level", "5%"], ["--level=5%"], ["-q"]])
+def test_options_follow_the_command(files, words, capsys):
+    assert main([*words, "solve", files["now"]]) == 2
+    said = f"evenkeel: error: options follow the command: evenkeel solve {words[0]} ..."
+    assert said in capsys.readouterr().err
+
+
+def test_options_may_stand_between_files(files, tmp_path, capsys):
+    (tmp_path / "nodes.csv").write_text("node,disk\na,9\nb,9\n")
+    (tmp_path / "replicas.csv").write_text("partition,node,disk\np,a,1\nq,a,1\n")
+    tables = [str(tmp_path / name) for name in ("nodes.csv", "replicas.csv")]
+    assert main(["solve", tables[0], "--level", "5%", tables[1], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["moves"] == 1
+    assert main(["solve", files["now"], "--drain", "n1", "n2"]) == 2
+    assert "several are given one by one: --drain n2" in capsys.readouterr().err
+
+
 def test_a_kind_of_step_that_there_is_not(files, tmp_path, capsys):
     document = json.loads((tmp_path / "plan.json").read_text())
     document["steps"][0]["kind"] = "copi"

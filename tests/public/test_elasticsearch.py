@@ -673,7 +673,7 @@ def test_the_folder_shows_disks_before_and_after_and_all_changes(public):
     case = public("elasticsearch/one-node-holds-most")
     assert case.run("plan", "shards.txt", "allocation.txt", "-o", "move").code == 0
     page = case.written("move/README.md")
-    assert "14 replicas are copied, 392.0 GiB of disk" in page
+    assert "14 replicas are copied, 392.0 GiB (420.9 GB) of disk" in page
     assert "| `disk.percent` of PESD34 | 90.8% | 52.5% |" in page
     assert "| `disk.percent` of PESMD169 | 29.5% | 43.1% |" in page
     assert page.count("PESD34 -> ") == 14 and "more, which" not in page

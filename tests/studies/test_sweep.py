@@ -374,7 +374,7 @@ def test_what_fits_since_partitions_are_lost_is_counted_apart():
     assert found.fits.tolist() == [False, True, True]
     assert found.summary == (
         "3 scenarios: 1 fit with nothing lost, 1 with partitions lost, 1 unfit with nothing lost; "
-        "partitions at worst 1 lost (node n2), 2 without a majority of voters (node n0)"
+        "at worst 1 partition lost (node n2), 2 without a majority of voters (node n0)"
     )
 
 
@@ -382,11 +382,11 @@ def test_what_fits_since_partitions_are_lost_is_counted_apart():
     ("placement", "min_active", "worst"),
     [
         ([[0, 1, 2]] * 3, 0, ""),
-        ([[0, 1, 2]] * 3, 3, "partitions at worst 3 short of min-active (node n0)"),
+        ([[0, 1, 2]] * 3, 3, "at worst 3 partitions short of min-active (node n0)"),
         ([[0, 1]] + [[1, 2]] * 2, 0,
-         "partitions at worst 3 without a majority of voters (node n1)"),
+         "at worst 3 partitions without a majority of voters (node n1)"),
         ([[0], [2], [2]], 1,
-         "partitions at worst 2 lost (node n2), 2 without a majority of voters (node n2), "
+         "at worst 2 partitions lost (node n2), 2 without a majority of voters (node n2), "
          "2 short of min-active (node n2)"),
     ],
 )  # fmt: skip

@@ -101,12 +101,15 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what is known; say everything that is wrong with it, and leave."""
         self.unread, self.given = (), {}
-        parsed = super().parse_known_args(args, namespace)
+        known, rest = super().parse_known_args(args, namespace)
         if self.unread:
             *others, last = self.unread
             self.unread = tuple(others)
             self.error(last)
-        return parsed
+        positional = self._get_positional_actions()
+        if rest and positional[-1].dest == "files" and all(Path(one).is_file() for one in rest):
+            known.files, rest = [*known.files, *rest], []  # options stand between the files
+        return known, rest
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, each in a line, and leave."""

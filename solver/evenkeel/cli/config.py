@@ -30,6 +30,10 @@ def parsed(build: Build, given: Sequence[str]) -> argparse.Namespace:
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
     parser, commands = build(name)
+    if given and given[0].startswith("-") and given[0] not in _named(parser):
+        whole, every = build()
+        if behind := next((one for one in given if one in every), ""):
+            whole.error(f"options follow the command: evenkeel {behind} {given[0]} ...")
     if name not in commands or path is None:
         arguments = _all_known(parser if name in commands else build()[0], build, name, given)
         arguments.assumed = frozenset[str]()

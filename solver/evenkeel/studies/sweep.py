@@ -252,13 +252,14 @@ class Sweep(Reported, Shown):
             *((self.status.count(status), status) for status in ("failed", "not run")),
         ):
             counts += [f"{count:,} {what}"] if count else []
-        dangers = []
+        dangers = list[str]()
         for name, what in DANGERS.items():
             before = self._endangered(name)[:, 0]
             if most := int(before.max(initial=0)):
-                dangers.append(f"{most:,} {what} ({self.names[int(before.argmax())]})")
+                many = f"{most:,}" if dangers else counted(most, "partition")
+                dangers.append(f"{many} {what} ({self.names[int(before.argmax())]})")
         text = f"{counted(len(self.results), 'scenario')}: {', '.join(counts)}"
-        return f"{text}; partitions at worst {', '.join(dangers)}" if dangers else text
+        return f"{text}; at worst {', '.join(dangers)}" if dangers else text
 
     @known_keywords
     def worst(self, count: int = 1) -> list[Row]:
@@ -373,7 +374,7 @@ def sweep(
     ... )
     >>> with ThreadPoolExecutor(2) as threads:
     ...     print(ek.sweep(cluster, ["node", ek.Changes(load_factor=2.0)], threads))
-    4 scenarios: 3 fit ...; partitions at worst 3 without a majority of voters (node n0)
+    4 scenarios: 3 fit ...; at worst 3 partitions without a majority of voters (node n0)
       scenario  status      broken  lost  quorum  short  max/mean  fullest  moves
       load x 2  infeasible       2     0       0      0    1.1250   150.0%      0
       ...

@@ -22,7 +22,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import require
 from evenkeel.model.runtime.atomic import as_path
-from evenkeel.model.runtime.figures import amount, binary, duration
+from evenkeel.model.runtime.figures import amount, binary, data, duration
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.topology import with_labels
 from evenkeel.planning.explain import held_to, seconds_by_wave
@@ -417,7 +417,9 @@ def _what(plan: Plan, carrier: Carrier) -> str:
     size = ""
     if cluster.bytes_dimension >= 0:
         unit = cluster.dimensions[cluster.bytes_dimension]
-        written = binary(plan.bytes) if carrier.binary else f"{plan.bytes:,.0f}"
+        written = f"{plan.bytes:,.0f}"
+        if carrier.binary:
+            written = f"{binary(plan.bytes)} ({data(plan.bytes, 'bytes')})"
         size = f", {written} of {shown(unit)}"
     partitions, nodes = len(cluster.partitions), len(cluster.nodes)
     where = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
