@@ -1,4 +1,4 @@
-"""Select the replicas of given partitions from a placement, and find distinct rows."""
+"""Select the replicas of some partitions, and find the distinct rows of a table."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Assignment: the node and the state of each replica, in rows of any length.
+"""Assignment: node and state of each replica, any number per partition.
 
 A placement has the cluster's slots. What a pipeline keeps between two runs, and what Helix's
 rebalancers take and return, has not: a partition may have more replicas than it wants while a node

@@ -1,4 +1,4 @@
-"""Make room for the one replica that fits nowhere, if another is proven to have to move.
+"""Make room for a replica that fits nowhere, where another is proven to have to move.
 
 Where all lost replicas found a place but one, and no node could take that one even if all its other
 replicas followed and led nothing, some replica that was not lost has to move. If then one move is

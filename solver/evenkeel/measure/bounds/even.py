@@ -1,4 +1,4 @@
-"""Compute how evenly the rules let nodes share a load, without any tolerance.
+"""Compute the most even division of a load among nodes that rules allow.
 
 The total load is divided by capacity. A spread limit leaves the replicas of a partition only so
 many places outside a set of nodes, and a rule that opens few nodes leaves none; replicas without a

@@ -1,4 +1,4 @@
-"""CP-SAT on small clusters: the method ``exact``, and improvements of answers of ``balance``.
+"""The method ``exact``: CP-SAT on small clusters, which also improves answers of ``balance``.
 
 After its search ``balance`` asks CP-SAT to place and repair the rest, and to find fewer moves:
 bounds prove how few are needed, and only where the search made a few more than that, CP-SAT looks

@@ -1,4 +1,4 @@
-"""Sort pods into workloads whose pods may move, and pods that stay, with what they request."""
+"""Divide pods into workloads, whose pods may move, and pods that stay, with their requests."""
 
 import re
 from collections.abc import Iterable, Sequence

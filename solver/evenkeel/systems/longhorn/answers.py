@@ -1,4 +1,4 @@
-"""Answers of Longhorn's API and tables of kubectl, as resources: enough to decide, not to patch."""
+"""Convert answers of Longhorn's API and kubectl's tables to resources, for decisions only."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Read cells: those that are true or false or have no value, and those that list nodes."""
+"""Read cells of tables: booleans, missing values and lists of nodes."""
 
 import contextlib
 import re
