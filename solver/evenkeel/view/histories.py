@@ -67,7 +67,7 @@ def figure_table(history: Any) -> Table:
 def _meaning(figure: str, unit: str) -> str:
     """Return what a figure of a simulation is."""
     if figure.startswith("level_"):
-        return "max/mean of the nodes; 1 is level"
+        return "max/mean: the fullest node over the mean; 1 is level"
     words = SIMULATED.get(figure, "")
     return f"{words}, in units of {unit}" if figure == "bytes" and unit else words
 
