@@ -42,7 +42,7 @@ def test_an_instance_that_was_dropped(public):
 @pytest.mark.parametrize(
     ("name", "note", "moves"),
     [
-        ("helix/replicas-that-no-view-shows", "topic replicas on live instances", 1),
+        ("helix/replicas-that-no-view-shows", "replicas of topic on live instances", 1),
         ("helix/weight-of-zero", "weights of instances that differ", 0),
     ],
 )
@@ -396,7 +396,15 @@ def test_live_instances_are_read_as_zkcli_lists_them(public):
     case = public("helix/live-instances-listed-by-ls")
     lines = (case.source / "session.txt").read_text().splitlines(keepends=True)
     listing = lines[2:4]
-    for session in (lines, [*lines[4:], *listing], [*lines[4:25], *listing, *lines[25:]]):
+    logged = [
+        "$ bin/zkCli.sh -server zk1:2181 ls /MYCLUSTER/LIVEINSTANCES\n", "Connecting to zk1:2181\n",
+        "[myid:] - INFO  [main:ZooKeeper@1193] - Initiating client connection, sessionTimeout=3\n",
+        "\n", "WATCHER::\n", "\n", "WatchedEvent state:SyncConnected type:None path:null\n",
+    ]  # fmt: skip
+    for session in (
+        lines, [*lines[4:], *listing], [*lines[4:25], *listing, *lines[25:]],
+        [*lines[4:], *logged, listing[1]], [*logged, *lines[3:]],
+    ):  # fmt: skip
         nodes = ek.read("".join(session).encode()).nodes
         assert dict(zip(nodes.names, nodes.alive.tolist(), strict=True)) == {
             "localhost_12913": True, "localhost_12914": True, "localhost_12915": False

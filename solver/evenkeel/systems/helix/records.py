@@ -48,8 +48,12 @@ LAYOUT = re.compile(rb'"mountPath"\s*:')
 PRINTED = re.compile(rb"\S, ?\{[^{}\n]*\}\{(?:[^{}\n]*=\{[^{}\n]*\})*\}\{[^{}\n]*\}")
 """A ZNRecord in a log of Java: its id, simple fields, maps and lists."""
 
-LIVE = re.compile(rb"\bls (?:-\w )?/\S*/LIVEINSTANCES/?[ \t\r]*\n[^\n\[]*\[([^\]\n]*)\]")
-"""What zkCli.sh lists of live instances."""
+LIVE = re.compile(
+    rb"\bls (?:-\w )?/\S*/LIVEINSTANCES/?[ \t\r]*\n(?:(?![^\n]*\b(?:ls|get) )[^\n]*\n){0,200}?"
+    rb"[^\n\[]*\[([^\[\]\n]*)\][ \t\r]*$",
+    re.MULTILINE,
+)
+"""What zkCli.sh lists of live instances, perhaps below what it logs of its connection."""
 
 NULL = "no value of {}: it is read as if it were not there"
 

@@ -414,7 +414,7 @@ NO_NUMBER = "no number of replicas of {}: what is there stays"
 NO_IDEAL_STATE = "no ideal state of {}: the external view counts for nothing"
 NO_PARTITION = "partitions of {} that only an external view has: they count as gone"
 NOT_SHOWN = (
-    "{} replicas on live instances that the external view does not show: they count where the "
+    "replicas of {} on live instances that the external view does not show: they count where the "
     "ideal state has them"
 )
 WEIGHTED = (
