@@ -25,7 +25,16 @@ from evenkeel.model.reading.quantities import (
 )
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.printed import CUT, DELIMITERS, HEAD, LEFT_OUT, TAIL, Printed, undrawn
+from evenkeel.systems.printed import (
+    CUT,
+    DELIMITERS,
+    ENDING,
+    HEAD,
+    LEFT_OUT,
+    TAIL,
+    Printed,
+    undrawn,
+)
 
 ASIDE = ("#", "-- ", "sep=")
 """How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
@@ -291,6 +300,7 @@ def read_table(faults: FaultList, document: Document) -> Table:
     """Read a table; its names in lower case, lines that are blank or start with # left out."""
     if FIRST_ROW.match(document.data[:HEAD]):
         return _rows_of_json(faults, document)
+    below = document.data[-HEAD:].decode("utf-8", "replace").splitlines()[-ENDING:]
     document = undrawn(document)
     text = document.text(faults)
     line = _header_line(text[:HEAD])
@@ -315,7 +325,9 @@ def read_table(faults: FaultList, document: Document) -> Table:
         del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
     by_name = dict(zip(names, titles, strict=True))
     columns_of = dict(zip(names, columns, strict=True))
-    return Table(document.name, columns_of, lines, by_name, _delimiter(line))
+    announced = max((int(found[1]) for one in below if (found := TAIL.match(one))), default=0)
+    cut = [(LEFT_OUT, document.name)] if announced > len(lines) else []
+    return Table(document.name, columns_of, lines, by_name, _delimiter(line), cut)
 
 
 def _rows_of_json(faults: FaultList, document: Document) -> Table:
@@ -326,7 +338,8 @@ def _rows_of_json(faults: FaultList, document: Document) -> Table:
     if len(by_name) < len(titles):
         faults.add(document.name, titles[:8], "name a column twice")
     columns = {name: [_text(row.get(title)) for row in rows] for name, title in by_name.items()}
-    return Table(document.name, columns, range(1, len(rows) + 1), by_name)
+    cut = [(LEFT_OUT, document.name)] if document.cut else []
+    return Table(document.name, columns, range(1, len(rows) + 1), by_name, notes=cut)
 
 
 def _text(value: Cell) -> str:

@@ -79,6 +79,8 @@ class Document:
     before: bytes = b""
     # lines behind it, where it is the last value of JSON in a file
     after: bytes = b""
+    # whether it says itself that it has not all rows
+    cut: bool = False
     # which of the sources it is from, whose names may be the same
     source: int = 0
 

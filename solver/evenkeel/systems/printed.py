@@ -67,8 +67,11 @@ TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\
 CUT = {"…", "...", "·", ".."}
 """Cells of a row that stands for others."""
 
-TAIL = re.compile(r"[(#] ?([0-9]{1,9}) rows?\b", re.IGNORECASE)
+TAIL = re.compile(r"[^\w\n]*(?:SELECT )?([0-9]{1,9}) rows?\b", re.IGNORECASE)
 """The number of rows below a table."""
+
+ENDING = 4
+"""Lines at the end of which one may have this number."""
 
 LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
 """Note on what was printed in part, by its places."""
@@ -202,6 +205,13 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
     return Document(document.name, b"\n".join(lines), document.path)
 
 
+def titles_above(document: Document) -> frozenset[str]:
+    """Return the titles of a table that blanks part, wherever its cells begin; else none."""
+    head = _decoded(document.data[:HEAD]).lstrip()
+    titles = re.split(" {2,}", head[: head.find("\n")].strip())
+    return _names(titles) if len(titles) > 2 else frozenset()
+
+
 def _aligned(document: Document) -> Document:
     """Return a table whose cells begin below their titles with tabs; any other text as it is.
 
@@ -213,10 +223,15 @@ def _aligned(document: Document) -> Document:
     if len(begins) < 3 or any(line[at - 1 : at].strip() for line in lines for at in begins[1:]):
         return document
     ends = [*begins[1:], None]
-    cells = (
+    cells = [
         [line[a:b].strip() for a, b in zip(begins, ends, strict=True)] if line.strip() else []
         for line in lines
-    )
+    ]
+    _, *rows = filter(None, cells)
+    *above, last = rows or [[b"-"]]
+    width = max(i for i, cell in enumerate(last, 1) if cell)
+    if sum(map(all, zip(*(row[width:] for row in above), strict=True))) > 1:
+        del last[width:]  # the line is cut where others have several cells more
     return Document(document.name, b"\n".join(map(b"\t".join, cells)), document.path)
 
 

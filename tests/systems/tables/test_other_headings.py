@@ -195,6 +195,79 @@ def test_a_status_that_says_what_a_state_does():
     assert odd.native[reading.UNREAD] == ["status"]
 
 
+@pytest.mark.parametrize("state", ["Unknown", "disconnected", "initializing"])
+def test_nodes_that_are_not_heard_of_keep_what_they_hold(state):
+    cluster = ek.read([f"node,zone,status\n1,a,ready\n2,b,{state}\n".encode(), SIZED])
+    assert cluster.nodes.alive.all() and cluster.nodes.keeps.all()
+    assert cluster.nodes.accepts.tolist() == [True, False]
+    assert any(
+        note.startswith("not heard of by their status: 2:") for note in reading.left_out(cluster)
+    )
+
+
+def test_a_node_that_joined_again_counts_once():
+    joined = b"node,zone,status\n1,a,down\n1,a,ready\n2,b,down\n2,b,down\n1,a,down\n"
+    cluster = ek.read([joined, SIZED])
+    assert [*cluster.nodes.names] == ["1", "2"]
+    assert cluster.nodes.alive.tolist() == [True, False]
+    assert "several nodes that are called 1, 2:" in "".join(reading.left_out(cluster))
+    with pytest.raises(ek.InvalidInput, match="is already given"):
+        ek.read([joined + b"1,a,ready\n", SIZED])
+
+
+ANSWERED = '{"cols": ["shard_id", "host"], "rows": [[0, "a"], [1, "b"]]'
+REGIONS = '{"count": %d, "regions": [{"id": 7, "peers": [{"store_id": 1}, {"store_id": 2}]}]}'
+DRAWN = " shard_id | host \n----------+------\n 0        | a\n 1        | b\n(%d rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        (f'{ANSWERED}, "rowcount": 2}}', False), (f'{ANSWERED}, "rowcount": 3}}', True),
+        (f'{ANSWERED}, "rowcount": -1}}', False), (f'{ANSWERED}, "cursor": "46T"}}', True),
+        (ANSWERED.replace("rows", "data") + ', "rows": 5}', True),
+        (ANSWERED.replace("rows", "data") + ', "rows": 2, "exception": "Code: 159"}', True),
+        (REGIONS % 1, False), (REGIONS % 2, True),
+        (DRAWN % 2, False), (DRAWN % 3, True), (DRAWN % 3 + "\n=>\n", True),
+        (DRAWN.replace("(%d rows)", "3 rows in set (0.01 sec)"), True),
+        ("shard_id\thost\n0\ta\n1\tb\n", False),
+    ],
+)  # fmt: skip
+def test_a_note_on_tables_that_say_they_are_longer(text, cut):
+    cluster = ek.read(text.encode())
+    assert any("rows that were left out" in note for note in reading.left_out(cluster)) == cut
+
+
+TASKS = """ID    NAME   IMAGE  NODE  DESIRED STATE  CURRENT STATE  ERROR
+x1    web.1  nginx  a     Running        Running 2 h
+x2    web.2  nginx  b     Running        Running 2 h
+x3    web.3  nginx        Running        Pending 2 h
+"""
+
+
+def test_a_last_line_that_is_cut_is_no_row():
+    assert ek.read(TASKS.encode()).placement.node.tolist() == [0, 1, -1]
+    for length in (21, 15, 3):
+        with pytest.raises(ek.InvalidInput, match=r":4: has \d cells?, the header 7"):
+            ek.read(TASKS[: TASKS.index("x3") + length].encode())
+    assert len(ek.read(TASKS[: TASKS.index("x2")].encode()).partitions) == 1
+    with pytest.raises(ek.InvalidInput, match="do not begin below their titles"):
+        ek.read(TASKS.replace("nginx", "ng").encode())
+
+
+def test_a_shard_or_region_without_replicas_is_not_placed():
+    shards = (
+        '"s1": {"replicas": {"r": {"node_name": "a", "leader": "true"}}}, "s2": {"replicas": {}}'
+    )
+    split = '"s3": {"state": "inactive", "replicas": {}}'
+    solr = f'{{"cluster": {{"collections": {{"c": {{"shards": {{{shards}, {split}}}}}}}}}}}'
+    cluster = ek.read(solr.encode())
+    assert [*cluster.partitions.names] == ["c-s1", "c-s2"]
+    assert cluster.placement.node.tolist() == [0, -1]
+    regions = REGIONS.replace("]}]", ']}, {"id": 8, "peers": []}]') % 2
+    assert ek.read(regions.encode()).placement.node.tolist() == [0, 1, -1]
+
+
 @pytest.mark.parametrize(
     ("text", "nodes", "leaders"),
     [

@@ -15,6 +15,9 @@ NESTED = re.compile(
 """How PD, Solr, Proxmox and MongoDB write what has rows in it."""
 
 LEARNERS = ("Learner", "IncomingLearner")
+COUNTS = ("rows", "rows_before_limit_at_least", "rowcount", "count")
+"""How ClickHouse, CrateDB and PD call the number of rows."""
+
 PLACES = ("region", "dc", "zone", "rack", "host")
 """Labels of a store that say where it is."""
 
@@ -32,6 +35,16 @@ def rows_in(given: Any) -> list[list[Row]]:
         sized = any("approximate_size" in one for one in given["regions"])
         return [[row for one in given["regions"] for row in _of_region(one, sized=sized)]]
     return _of_solr(given["cluster"]) if "cluster" in given else []
+
+
+def is_cut(given: Mapping[str, Any]) -> bool:
+    """Return whether an answer says that it was broken off, or that there are more rows."""
+    listed = (given.get(one) for one in ("data", "rows", "stores", "regions"))
+    there = next((len(one) for one in listed if isinstance(one, list)), None)
+    counts = [given[one] for one in COUNTS if isinstance(given.get(one), int)]
+    return there is not None and bool(
+        given.get("exception") or given.get("cursor") or max(counts, default=0) > there
+    )
 
 
 def _plain(cell: Any) -> Any:
@@ -62,7 +75,7 @@ def _of_region(region: Mapping[str, Any], *, sized: bool) -> Iterator[Row]:
     leader = (region.get("leader") or {}).get("store_id")
     down = {one["peer"]["store_id"] for one in region.get("down_peers") or ()}
     size = {"size": f"{region.get('approximate_size', 0)}MiB"} if sized else {}
-    for peer in region["peers"]:
+    for peer in region["peers"] or [{"store_id": ""}]:
         store = peer["store_id"]
         learns = peer.get("is_learner") or peer.get("role_name") in LEARNERS
         role = "leader" if store == leader else "learner" if learns else "voter"
@@ -80,6 +93,7 @@ def _of_solr(cluster: Mapping[str, Any]) -> list[list[Row]]:
         for name, collection in cluster["collections"].items()
         for shard, own in collection["shards"].items()
         for one in own["replicas"].values()
+        or [{"node_name": ""}] * (own.get("state") != "inactive")  # one that was split has none
     ]  # fmt: skip
     live = [{"node": one, "state": "up"} for one in cluster.get("live_nodes", ())]
     return [live, rows] if live else [rows]

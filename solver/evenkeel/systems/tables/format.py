@@ -37,15 +37,19 @@ from evenkeel.systems.csv_text import ASIDE, SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
-from evenkeel.systems.printed import HEAD
+from evenkeel.systems.printed import HEAD, titles_above
 from evenkeel.systems.registry import Format, system_of
 from evenkeel.systems.tables.disks import columns_of, disk_cells, lying_cells
+from evenkeel.systems.tables.other_headings import titles_in
+from evenkeel.systems.tables.other_nodes import describes_nodes
 from evenkeel.systems.tables.reading import (
     COUNTS,
     HEADINGS,
     LOADS,
     NAME,
+    NODE,
     OF_NODES,
+    TIERS,
     UNGROUPED,
     Headings,
     headings_of,
@@ -304,6 +308,12 @@ WITHOUT = (
 )
 
 
+SHIFTED = (
+    "is a table of which cells do not begin below their titles, as where names were shortened: "
+    "give it as it was printed, or part its cells by tabs"
+)
+
+
 OTHERS = {
     rb"^Datacenter: .*\n=+\s*\n(?:Status=|Address )": "what nodetool prints",
     rb"\b(?:myself,)?(?:master|slave) (?:-|[0-9a-f]{40}) \d+ \d+ |^[MS]: [0-9a-f]{40} ": (
@@ -339,6 +349,9 @@ def hint(document: Document) -> str:
             '[{"node": "n1", ...}, ...], which pandas writes with orient="records"'
         )
     if not CHANGES.match(document.data[:200]):
+        titles = titles_above(document)
+        if titles_in(titles) or describes_nodes(titles, NODE, TIERS):
+            return SHIFTED
         titles = header_of(document)
         several = len(titles) > 1 and all(map(TITLE.fullmatch, titles))
         return WITHOUT if several else ""

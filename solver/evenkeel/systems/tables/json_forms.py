@@ -13,7 +13,7 @@ import msgspec
 
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
-from evenkeel.systems.tables.answers import NESTED, rows_in
+from evenkeel.systems.tables.answers import NESTED, is_cut, rows_in
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
 
 OBJECT = re.compile(
@@ -58,7 +58,8 @@ def as_rows(document: Document) -> tuple[Document, ...]:
         ValueError,
     ):
         return (document,)
-    read = tuple(replace(document, data=msgspec.json.encode(rows)) for rows in tables)
+    cut = isinstance(given, dict) and is_cut(given)
+    read = tuple(replace(document, data=msgspec.json.encode(rows), cut=cut) for rows in tables)
     return read or (document,)
 
 

@@ -51,10 +51,14 @@ FLAGGED = {
 }  # fmt: skip
 """Columns of nodes that are true or false, the state of a node that they tell, and where."""
 
+UNHEARD = ("unknown", "disconnected", "initializing")
+"""What a status says of nodes that may still have what they held, and are not heard of now."""
+
 STATES = {
     **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running"), "up"),
     **dict.fromkeys(("leaving", "decommissioning"), "draining"),
     **dict.fromkeys(("offline", "dead", "notready", "inactive", "lost", "failed"), "down"),
+    **dict.fromkeys(UNHEARD, "cordoned"),
 }
 """Our states by what a status says."""
 
@@ -216,6 +220,14 @@ def nodes_in_our_words(
     kept = {name: cells for name, cells in columns.items() if name not in left}
     titles = {name: titles[name] for name in kept}
     return Table(table.name, kept, table.lines, titles, table.delimiter, table.notes), unread
+
+
+def unheard_of(table: Table, made: Table) -> list[str]:
+    """Return the nodes of a table, ``made`` in our words, that are not heard of but count as up."""
+    stated = next((one for one in (*STATED, STATUS) if one in table.columns), "")
+    name = next((one for one in ("node", "id", "name") if one in made.columns), "")
+    rows = zip(made.cells(name), made.cells("state"), table.cells(stated), strict=True)
+    return [node for node, state, cell in rows if state == "cordoned" and cell.lower() in UNHEARD]
 
 
 def _renamed(

@@ -39,6 +39,7 @@ from evenkeel.systems.tables.other_nodes import (
     describes_nodes,
     named_as,
     nodes_in_our_words,
+    unheard_of,
     with_plain_names,
     with_shared_loads,
 )
@@ -150,6 +151,8 @@ class Found:
     out: OutOfService = field(default_factory=lambda: OutOfService([], [], []))
     # whether there is no table of nodes: those that replicas are on count
     without_nodes: bool = False
+    # notes on rows that are not there or not counted, and on states in our words
+    said: list[str] = field(default_factory=list)
     # numbers of cells without a value that are read as empty, or as a default, by column
     nulls: dict[str, int] = field(default_factory=dict)
 
@@ -192,6 +195,8 @@ def tables_in(documents: Sequence[Document]) -> Found:
         for kind, document in kinds
         if kind in {"nodes", "replicas", "disks"}
     ]
+    cut = [sentence.format(place) for _, table in read for sentence, place in table.notes]
+    found.said += dict.fromkeys(cut)
     if all(kind != "replicas" for kind, _ in read):
         named = [(kind, table, by_id_or_name(table)) for kind, table in read]
         read = [("replicas", own) if own else (kind, table) for kind, table, own in named]
@@ -272,8 +277,30 @@ def _read_other_nodes(found: Found) -> None:
         name.removeprefix(start) for name in replicas.columns for start in starts
         if name.startswith(start)
     ]  # fmt: skip
-    found.nodes[0], unread = nodes_in_our_words(nodes, known, loads)
+    made, unread = nodes_in_our_words(nodes, known, loads)
+    if quiet := unheard_of(nodes, made):
+        found.said.append(UNHEARD.format(some_of(quiet, printable, NAMED)))
+    found.nodes[0] = _without_former(found, made)
     found.unread += unread
+
+
+def _without_former(found: Found, nodes: Table) -> Table:
+    """Return nodes without those that are down and have the name of another."""
+    names = nodes.columns[name_column(nodes)]
+    states = [*map(str.lower, nodes.cells("state"))]
+    held = {name for name, state in zip(names, states, strict=True) if state != "down"}
+    kept = []
+    for row, (name, state) in enumerate(zip(names, states, strict=True)):
+        if state != "down" or name not in held:
+            kept.append(row)
+            held.add(name)
+    if len(kept) == len(nodes):
+        return nodes
+    former = {*range(len(nodes))} - {*kept}
+    several = [*dict.fromkeys(names[row] for row in sorted(former))]
+    found.said.append(FORMER.format(some_of(several, printable, NAMED)))
+    columns = {one: [cells[row] for row in kept] for one, cells in nodes.columns.items()}
+    return replace(nodes, columns=columns, lines=[nodes.lines[row] for row in kept])
 
 
 def _named_once(table: Table) -> Table:
@@ -899,9 +926,12 @@ Headings = Mapping[str, str]  # title of a column in the table that was read, by
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"  # key of the numbers of empty cells, by capacity and load
 UNDISKED = "undisked"  # key of nodes without disks of which replicas name some
-UNREAD, OUT, WITHOUT_NODES = "unread", "out", "without_nodes"
-"""Keys of the columns that are not read, of what is out of service, and of whether there is no
-table of nodes."""
+UNREAD, OUT, WITHOUT_NODES, SAID = "unread", "out", "without_nodes", "said"
+"""Keys of the columns that are not read, of what is out of service, of whether there is no table of
+nodes, and of notes on rows."""
+
+UNHEARD = "not heard of by their status: {}: such nodes keep what they hold and take nothing new"
+FORMER = "several nodes that are called {}: those that are down, or down as well, do not count"
 
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
@@ -981,6 +1011,7 @@ def with_headings(
     payload |= {UNREAD: [*dict.fromkeys(found.unread)]} if found.unread else {}
     payload |= {OUT: found.out._asdict()} if found.out.replicas or found.out.nodes else {}
     payload |= {WITHOUT_NODES: True} if found.without_nodes else {}
+    payload |= {SAID: found.said} if found.said else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
     payload |= _empty(nodes, replicas, dimensions)
@@ -1060,6 +1091,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no capacities of {' and '.join(unknown)}: those of the table are assumed, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
         )
+    yield from cluster.native.get(SAID, ()) if _remembers(cluster) else ()
     if gone := cluster.native.get(GONE, ()) if _remembers(cluster) else ():
         yield (
             f"no node {some_of(gone, printable, NAMED)}, which replicas are on: it counts as down, "
