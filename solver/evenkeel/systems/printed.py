@@ -29,8 +29,19 @@ STATEMENT = re.compile(
 UNDERLINED = re.compile(rb"\A\s*[^\n]+\n=+[ \t\r]*\n")
 """The title of a table on a line of its own, as InfluxDB prints it."""
 
-PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker"}
+PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker", b"drain"}
 """Titles of which one has to be in a table that blanks part."""
+
+TITLES = (
+    rb"(?=[^\n|\t,;]*(?<![\w.-])(?:%s)(?![\w.-]))"
+    rb"[ \t]*[^\s|,;]+(?: [^\s|,;]+)*(?: {2,}[^\s|,;]+(?: [^\s|,;]+)*){2,}[ \t\r]*\n"
+    % b"|".join(sorted(PARTED_BY))
+)
+ABOVE = re.compile(
+    rb"\A(?!%s)(?:[^\n|\t,;]*\n|[^\n|\t]* = [^\n]*\n){1,99}?(?=%s)" % (TITLES, TITLES),
+    re.IGNORECASE,
+)
+"""What stands above a table that blanks part, such as the command that printed it."""
 
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
@@ -286,6 +297,8 @@ def undrawn(document: Document) -> Document:
         document = Document(name, _encoded(_in_ascii(_decoded(data))), path)
     if before := STATEMENT.match(document.data[:HEAD]):
         document = document.part(before.end(), len(document.data))
+    elif above := ABOVE.match(document.data[:HEAD]):
+        document = document.part(above.end(), len(document.data))
     head = document.data[:HEAD].lstrip().splitlines()[:3]
     if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
         return _parted(document, head)

@@ -255,6 +255,44 @@ def test_a_last_line_that_is_cut_is_no_row():
         ek.read(TASKS.replace("nginx", "ng").encode())
 
 
+@pytest.mark.parametrize(
+    "above",
+    [
+        "", "$ docker service ps web\n", "[root@node-1 ~]# docker service ps web\n\n",
+        "ID = web\nDatacenters = dc1, dc2\n\nSummary\nTask Group  Queued  Lost\nweb  0  0\n\n"
+        "Allocations\n",
+    ],
+)  # fmt: skip
+def test_what_stands_above_a_table_that_blanks_part(above):
+    tasks = (
+        "NAME   NODE    DESIRED STATE\nweb.1  node-1  Running\nweb.2  host    Running\n"
+        "web.3          Running\n"
+    )
+    nodes = ek.read((above + tasks).encode()).nodes
+    assert {*nodes.names} == {"node-1", "host"}
+
+
+@pytest.mark.parametrize("status", ["Drain  Status", "Drain  Eligibility  Status"])
+def test_clients_of_a_nomad_without_pools(status):
+    row = "  ".join(f"{cell:11}" for cell in {"Drain": "true", "Status": "ready"}.values())
+    if "Elig" in status:
+        row = f"{'true':11}  {'eligible':11}  ready"
+    titles = "  ".join(f"{title:11}" for title in status.split("  "))
+    text = f"ID  DC   Name  Class   {titles}\n1   dc1  c1    <none>  {row}\n"
+    allocs = "ID  Eval ID  Node ID  Task Group  Desired  Status\n7   9        1        web         "
+    cluster = ek.read([text.encode(), f"{allocs}run      running\n".encode()])
+    assert (cluster.nodes.alive[0], cluster.nodes.keeps[0]) == (True, False)
+
+
+def test_marks_of_nodes_beside_a_status_of_something_else():
+    rows = b"1,true,false,{}\n2,true,true,{}\n3,false,false,{}\n"
+    nodes = b"BackendId,Alive,SystemDecommissioned,Status\n" + rows
+    cluster = ek.read([nodes, b"tabletid,backendid\n7,1\n7,2\n8,3\n"])
+    assert cluster.nodes.alive.tolist() == [True, True, False]
+    assert cluster.nodes.keeps.tolist() == [True, False, False]
+    assert cluster.native[reading.UNREAD] == ["Status"]
+
+
 def test_a_shard_or_region_without_replicas_is_not_placed():
     shards = (
         '"s1": {"replicas": {"r": {"node_name": "a", "leader": "true"}}}, "s2": {"replicas": {}}'

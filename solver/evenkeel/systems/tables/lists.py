@@ -9,7 +9,8 @@ import msgspec
 from evenkeel.systems.csv_text import Table
 
 TRUE, FALSE = ("true", "t", "yes", "y", "1", "x", "*"), ("false", "f", "no", "n", "0", "")
-NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", "nil", "-", "--"})
+NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", "nil", "-", "--",
+                   "<none>"})  # fmt: skip
 """Cells that databases and scripts write where they have no value."""
 
 SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")  # how a cell of several nodes looks

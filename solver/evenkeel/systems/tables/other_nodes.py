@@ -195,12 +195,18 @@ def nodes_in_our_words(
     say what is a capacity.
     """
     columns, titles = dict(table.columns), dict(table.titles)
+    flags = [one for one in FLAGGED if "state" not in columns and _is_flag(columns, one)]
+    words = {STATES.get(cell.lower(), cell.lower()) for cell in columns.get(STATUS, ())}
+    unread = []
+    if flags and STATUS in columns and words.isdisjoint(NODE_STATES):  # of something else
+        del columns[STATUS]
+        unread.append(titles.pop(STATUS))
     if stated := next((one for one in STATED if one in columns), ""):
         columns[STATUS] = [STATED[stated].get(cell.lower(), cell) for cell in columns.pop(stated)]
         titles[STATUS] = STATUS
     elif STATUS in columns:
         columns[STATUS] = [STATES.get(cell.lower(), cell) for cell in columns[STATUS]]
-    elif flags := [one for one in FLAGGED if "state" not in columns and _is_flag(columns, one)]:
+    elif flags:
         rows = zip(
             *([_state(one, cell) for cell in columns.pop(one)] for one in flags), strict=True
         )
@@ -216,7 +222,7 @@ def nodes_in_our_words(
         if own == "node":
             titles[own] = titles[name]
     left = [name for name in columns if name not in known and name not in renamed]
-    unread = [titles[name] for name in left]
+    unread += [titles[name] for name in left]
     kept = {name: cells for name, cells in columns.items() if name not in left}
     titles = {name: titles[name] for name in kept}
     return Table(table.name, kept, table.lines, titles, table.delimiter, table.notes), unread

@@ -152,7 +152,7 @@ class Found:
     # whether there is no table of nodes: those that replicas are on count
     without_nodes: bool = False
     # notes on rows that are not there or not counted, and on states in our words
-    said: list[str] = field(default_factory=list)
+    on_rows: list[str] = field(default_factory=list)
     # numbers of cells without a value that are read as empty, or as a default, by column
     nulls: dict[str, int] = field(default_factory=dict)
 
@@ -196,7 +196,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
         if kind in {"nodes", "replicas", "disks"}
     ]
     cut = [sentence.format(place) for _, table in read for sentence, place in table.notes]
-    found.said += dict.fromkeys(cut)
+    found.on_rows += dict.fromkeys(cut)
     if all(kind != "replicas" for kind, _ in read):
         named = [(kind, table, by_id_or_name(table)) for kind, table in read]
         read = [("replicas", own) if own else (kind, table) for kind, table, own in named]
@@ -279,7 +279,7 @@ def _read_other_nodes(found: Found) -> None:
     ]  # fmt: skip
     made, unread = nodes_in_our_words(nodes, known, loads)
     if quiet := unheard_of(nodes, made):
-        found.said.append(UNHEARD.format(some_of(quiet, printable, NAMED)))
+        found.on_rows.append(UNHEARD.format(some_of(quiet, printable, NAMED)))
     found.nodes[0] = _without_former(found, made)
     found.unread += unread
 
@@ -298,7 +298,7 @@ def _without_former(found: Found, nodes: Table) -> Table:
         return nodes
     former = {*range(len(nodes))} - {*kept}
     several = [*dict.fromkeys(names[row] for row in sorted(former))]
-    found.said.append(FORMER.format(some_of(several, printable, NAMED)))
+    found.on_rows.append(FORMER.format(some_of(several, printable, NAMED)))
     columns = {one: [cells[row] for row in kept] for one, cells in nodes.columns.items()}
     return replace(nodes, columns=columns, lines=[nodes.lines[row] for row in kept])
 
@@ -926,7 +926,7 @@ Headings = Mapping[str, str]  # title of a column in the table that was read, by
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"  # key of the numbers of empty cells, by capacity and load
 UNDISKED = "undisked"  # key of nodes without disks of which replicas name some
-UNREAD, OUT, WITHOUT_NODES, SAID = "unread", "out", "without_nodes", "said"
+UNREAD, OUT, WITHOUT_NODES, ON_ROWS = "unread", "out", "without_nodes", "on_rows"
 """Keys of the columns that are not read, of what is out of service, of whether there is no table of
 nodes, and of notes on rows."""
 
@@ -1011,8 +1011,9 @@ def with_headings(
     payload |= {UNREAD: [*dict.fromkeys(found.unread)]} if found.unread else {}
     payload |= {OUT: found.out._asdict()} if found.out.replicas or found.out.nodes else {}
     payload |= {WITHOUT_NODES: True} if found.without_nodes else {}
-    payload |= {SAID: found.said} if found.said else {}
-    payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
+    payload |= {ON_ROWS: found.on_rows} if found.on_rows else {}
+    nulls = {one: count for one, count in found.nulls.items() if one not in found.unread}
+    payload |= {NULL_COUNTS: nulls} if nulls else {}
     payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
     payload |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=payload, native_format=NAME) if payload else cluster
@@ -1091,7 +1092,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no capacities of {' and '.join(unknown)}: those of the table are assumed, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
         )
-    yield from cluster.native.get(SAID, ()) if _remembers(cluster) else ()
+    yield from cluster.native.get(ON_ROWS, ()) if _remembers(cluster) else ()
     if gone := cluster.native.get(GONE, ()) if _remembers(cluster) else ():
         yield (
             f"no node {some_of(gone, printable, NAMED)}, which replicas are on: it counts as down, "
