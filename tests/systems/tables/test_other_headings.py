@@ -1,5 +1,7 @@
 """Tables of replicas under the headings of other systems: leaders, lists of nodes, and notes."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -67,8 +69,8 @@ def test_segments_of_greenplum_but_for_the_coordinator():
     assert [*cluster.nodes.names] == ["1", "2", "3"]
     assert cluster.placement.leader.tolist() == [1]
     assert cluster.native[reading.UNREAD] == [
-        "preferred_role",
         "rows of the coordinator (content -1)",
+        "preferred_role",
     ]
 
 
@@ -291,6 +293,30 @@ def test_marks_of_nodes_beside_a_status_of_something_else():
     assert cluster.nodes.alive.tolist() == [True, True, False]
     assert cluster.nodes.keeps.tolist() == [True, False, False]
     assert cluster.native[reading.UNREAD] == ["Status"]
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_node_that_an_object_tells_more_of(drawn):
+    held = [
+        ("TRUE", 0, {"id": "x", "name": "a"}), ("FALSE", 0, {"id": "y", "name": "b"}),
+        ("TRUE", 1, {"id": "y", "name": "b"}), ("FALSE", 1, {"id": None, "name": None}),
+    ]  # fmt: skip
+    rows = [["t", shard, first, node] for first, shard, node in held]
+    titles = ["table_name", "id", "primary", "node"]
+    text = json.dumps({"cols": titles, "rows": rows, "rowcount": 4})
+    if drawn:
+        cells = [[*map(str, row[:3]), json.dumps(row[3])] for row in rows]
+        text = "".join(f"| {' | '.join(row)} |\n" for row in (titles, ["-"] * 4, *cells))
+    cluster = ek.read(text.encode())
+    assert [*cluster.nodes.names] == ["a", "b"]
+    assert cluster.placement.nodes.tolist() == [[0, 1], [1, -1]]
+
+
+def test_a_machine_that_was_shelved_has_no_host():
+    rows = b"Name,Status,Host\nvm1,ACTIVE,1\nvm2,SHELVED_OFFLOADED,None\nvm3,ERROR,None\n"
+    cluster = ek.read([NODES, rows.replace(b"Name", b"vm_name")])
+    assert [*cluster.partitions.names] == ["vm1", "vm3"]
+    assert "rows of machines that have no host" in cluster.native[reading.UNREAD]
 
 
 def test_a_shard_or_region_without_replicas_is_not_placed():

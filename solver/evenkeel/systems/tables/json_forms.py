@@ -14,6 +14,7 @@ import msgspec
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
 from evenkeel.systems.tables.answers import NESTED, is_cut, rows_in
+from evenkeel.systems.tables.lists import name_of
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
 
 OBJECT = re.compile(
@@ -73,7 +74,10 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     if titles is not None and below is not None:
         names = [one["name"] if isinstance(one, dict) else one for one in titles]
         return [
-            [one if isinstance(one, dict) else dict(zip(names, one, strict=True)) for one in below]
+            [
+                one if isinstance(one, dict) else dict(zip(names, map(name_of, one), strict=True))
+                for one in below
+            ]
         ]
     if given.keys() <= TABLES:
         return [

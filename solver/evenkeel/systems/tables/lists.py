@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import msgspec
 
@@ -47,7 +48,18 @@ def lists_in(cells: Iterable[str], nodes: Collection[str]) -> dict[str, list[str
     }
 
 
+def name_of(cell: Any) -> Any:
+    """Return the name of a node that an object tells more of, as CrateDB has it; others as is.
+
+    >>> name_of({"id": "a7", "name": "n1"}), name_of("n1")
+    ('n1', 'n1')
+    """
+    return cell["name"] if isinstance(cell, dict) and "name" in cell else cell
+
+
 def _listed(cell: str) -> list[str]:
+    with contextlib.suppress(msgspec.DecodeError, KeyError):
+        return [msgspec.json.decode(cell, type=dict[str, str | None])["name"] or ""]
     with contextlib.suppress(msgspec.DecodeError):  # names in quotes may have commas
         listed = [one.strip() for one in msgspec.json.decode(cell, type=list[str])]
         return ["" if one in NULLS else one for one in listed if one]

@@ -48,9 +48,14 @@ some that the others are ours beside."""
 JUMBO = "jumbo"
 """A column of chunks that stay where they are."""
 
-DESIRED = ("desired state", "desired")
-PAST = {"shutdown", "remove", "stop", "evict"}
-"""Columns that tell of tasks of Docker and Nomad that they were before, and how."""
+TASKS = (frozenset({"shutdown", "remove", "stop", "evict"}), "rows of tasks that are no more")
+MACHINES = (
+    frozenset({"shelved_offloaded", "soft_deleted", "deleted"}),
+    "rows of machines that have no host",
+)
+PAST = {"desired state": TASKS, "desired": TASKS, "status": MACHINES}
+"""Columns by which tasks of Docker and Nomad and machines of OpenStack have no place any more, the
+words of these, and what to call them."""
 
 SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
           "db_name", "dbname")  # fmt: skip
@@ -171,15 +176,15 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     }
     left = [title for one, title in table.titles.items() if one not in read]
     columns, lines = {**columns, **amounts}, table.lines
-    wanted = next((table.columns[one] for one in DESIRED if one in table.columns), ())
-    apart = [cell.lower() in PAST for cell in wanted]
+    stated = next((one for one in PAST if one in table.columns), "desired")
+    apart = [cell.lower() in PAST[stated][0] for cell in table.columns.get(stated, ())]
     if segments:
         apart = [cell == COORDINATOR for cell in columns["partition"]]
     if any(apart):
         kept = [row for row, one in enumerate(apart) if not one]
         columns = {name: [cells[row] for row in kept] for name, cells in columns.items()}
         lines = [lines[row] for row in kept]
-        left.append(OF_COORDINATOR if segments else "rows of tasks that are no more")
+        left.insert(0, OF_COORDINATOR if segments else PAST[stated][1])
     return Table(table.name, columns, lines, titles, notes=table.notes), left
 
 
