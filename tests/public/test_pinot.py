@@ -168,3 +168,14 @@ def test_a_segment_that_is_to_be_offline_is_not_missing(public):
     assert (answer.json["status"], answer.json["moves"]) == ("optimal", 4)
     assert "or that stopped and are OFFLINE" in answer.err and "does not show" not in answer.err
     assert {*written["mytable_REALTIME"]["mytable__1__1__20250327T2130Z"].values()} == {"OFFLINE"}
+
+
+def test_a_segment_that_is_offline_stays_where_none_is_consumed(public, tmp_path):
+    case = public("pinot/offline-segment-not-in-view")
+    for name in ("ideal_state_mytable.json", "external_view_mytable.json", "instances.json"):
+        text = case.path(name).read_text()
+        (tmp_path / name).write_text(text.replace("CONSUMING", "ONLINE"))
+    cluster = ek.read(*sorted(tmp_path.iterdir()))
+    pinned = cluster.placement.flags & ek.Flag.PINNED != 0
+    held = {cluster.partitions.names[p] for p in cluster.placement.owner[pinned].tolist()}
+    assert held == {"mytable__1__1__20250327T2130Z"}

@@ -312,6 +312,30 @@ def test_a_node_that_an_object_tells_more_of(drawn):
     assert cluster.placement.nodes.tolist() == [[0, 1], [1, -1]]
 
 
+@pytest.mark.parametrize("above", ["", "Starting component `ctl`: pd region 7\n"])
+def test_one_region_of_pd(above):
+    region = '{"id": 7, "start_key": "", "peers": [{"store_id": 2}, {"store_id": 3}],'
+    cluster = ek.read([NODES, f'{above}{region} "leader": {{"store_id": 3}}}}\n'.encode()])
+    assert [*cluster.partitions.names] == ["7"]
+    assert cluster.placement.nodes.tolist() == [[1, 2]] and cluster.placement.leader.tolist() == [1]
+
+
+def test_resources_of_proxmox_as_its_api_answers():
+    rows = [
+        {"type": "node", "node": "a", "status": "online", "maxmem": 8},
+        {"type": "node", "node": "b", "status": "unknown"},
+        {"type": "qemu", "vmid": 7, "node": "b", "status": "unknown", "maxmem": 2},
+    ]
+    cluster = ek.read(json.dumps({"data": rows}).encode())
+    assert cluster.nodes.accepts.tolist() == [True, False] and cluster.nodes.keeps.all()
+    assert [*cluster.partitions.names] == ["7"]
+
+
+def test_placements_of_citus_that_are_to_be_deleted():
+    rows = b"shardid,shardstate,nodename,nodeport\n7,1,a,1\n7,4,b,1\n8,1,b,1\n"
+    assert ek.read(rows).placement.nodes.tolist() in ([[0], [1]], [[1], [0]])
+
+
 def test_a_machine_that_was_shelved_has_no_host():
     rows = b"Name,Status,Host\nvm1,ACTIVE,1\nvm2,SHELVED_OFFLOADED,None\nvm3,ERROR,None\n"
     cluster = ek.read([NODES, rows.replace(b"Name", b"vm_name")])

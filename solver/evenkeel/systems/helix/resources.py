@@ -574,6 +574,8 @@ def _resource(
     least = whole(faults, found, "MIN_ACTIVE_REPLICAS", -1)
     least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
     custom = mode_of(found) == "customized"
+    if custom and found.text("STATE_MODEL_DEF_REF") == SEGMENTS:
+        rows |= _stopped(found)
     if custom and any(
         not state and alive.get(node, False) and found.rows(one).get(node) != "OFFLINE"
         for one, row in rows.items()
@@ -705,6 +707,15 @@ def _rows(
         if len(has) != len(stated) or not NOT_AS_WANTED.isdisjoint(stated):
             rows[i] = _as_viewed(has, wanted[i], rank, up)
     return dict(zip(partitions, rows, strict=True))
+
+
+def _stopped(found: Found) -> dict[str, Row]:
+    """Return the segments of Pinot that stopped while they were consumed, which are OFFLINE."""
+    return {
+        one: Row(sorted(states), [CONSUMING] * len(states))
+        for one, states in found.record.mapFields.items()
+        if {*states.values()} == {"OFFLINE"}
+    }
 
 
 def _as_viewed(

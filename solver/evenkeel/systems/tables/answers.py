@@ -8,8 +8,9 @@ Row = dict[str, Any]
 
 NESTED = re.compile(
     rb'\s*(?:\{\s*(?:"count"\s*:\s*\d+\s*,\s*)?"(?:stores|regions)"\s*:\s*\[\s*\{'
+    rb'|(?:\[\s*)?\{\s*"id"\s*:\s*\d+\s*,\s*"start_key"\s*:'
     rb'|\{(?:\s*"responseHeader"\s*:\s*\{[^{}]*\}\s*,)?\s*"cluster"\s*:\s*\{'
-    rb'|\[\s*\{[^{}]*"type"\s*:\s*"(?:node|qemu|lxc|storage|sdn|pool)"'
+    rb'|(?:\{\s*"data"\s*:\s*)?\[\s*\{[^{}]*"type"\s*:\s*"(?:node|qemu|lxc|storage|sdn|pool)"'
     rb'|\[\s*\{[^$]{0,4096}?\{\s*"\$(?:oid|timestamp|number\w+|date|binary|uuid|minKey)"\s*:)'
 )
 """How PD, Solr, Proxmox and MongoDB write what has rows in it."""
@@ -24,6 +25,10 @@ PLACES = ("region", "dc", "zone", "rack", "host")
 
 def rows_in(given: Any) -> list[list[Row]]:
     """Return the tables in an answer, of replicas last; none if it is of another kind."""
+    if isinstance(given, dict):  # of the API of Proxmox, or one region
+        given = given.get("data", [given] if "peers" in given else given)
+    if isinstance(given, list) and "peers" in given[0]:
+        given = {"regions": given}
     if isinstance(given, list):
         kinds = {row.get("type") for row in given}
         if kinds & {"qemu", "lxc"}:

@@ -53,9 +53,10 @@ MACHINES = (
     frozenset({"shelved_offloaded", "soft_deleted", "deleted"}),
     "rows of machines that have no host",
 )
-PAST = {"desired state": TASKS, "desired": TASKS, "status": MACHINES}
-"""Columns by which tasks of Docker and Nomad and machines of OpenStack have no place any more, the
-words of these, and what to call them."""
+PLACEMENTS = (frozenset({"4"}), "rows of placements that are to be deleted (shardstate 4)")
+PAST = {"desired state": TASKS, "desired": TASKS, "status": MACHINES, "shardstate": PLACEMENTS}
+"""Columns by which tasks of Docker and Nomad, machines of OpenStack and placements of Citus have no
+place any more, the words of these, and what to call them."""
 
 SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
           "db_name", "dbname")  # fmt: skip
