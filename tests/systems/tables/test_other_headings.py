@@ -191,6 +191,10 @@ def test_a_status_that_says_what_a_state_does():
     assert lost.nodes.alive.tolist() == [True, False]
     left = ek.read([b"node,zone,status\n1,a,Normal\n2,b,Leaving\n", SIZED])
     assert left.nodes.alive.all() and left.nodes.keeps.tolist() == [True, False]
+    kept = ek.read([b"NodeID,Status,Port\n1,Running,6667\n2,ReadOnly,6668\n3,Removing,6669\n",
+                    b"RegionId,DataNodeId\n7,2\n7,3\n"])  # fmt: skip
+    assert kept.nodes.accepts.tolist() == [True, False, False]
+    assert kept.nodes.keeps.tolist() == [True, True, False]
     with pytest.raises(ek.InvalidInput, match="maintenance"):
         ek.read([b"node,zone,status\n1,a,maintenance\n2,b,down\n", SIZED])
     odd = ek.read([b"node,zone,status\n1,a,ok\n2,b,ok\n", SIZED])
@@ -423,6 +427,7 @@ REPLICAS = "shard,node,{}\n0,1,{}\n0,2,{}\n1,1,{}\n1,2,{}\n"
         ("routing_state", "STARTED UNASSIGNED STARTED STARTED", [[0, -1], [0, 1]], [1, 1]),
         ("state", "active recovery_failed odd active", [[0, -1], [0, 1]], [1, 1]),
         ("state", "STARTED RELOCATING STARTED STARTED", [[0, 1], [0, 1]], [1, 1]),
+        ("state", "SERVING NOT_SERVING SERVING SERVING", [[0, -1], [0, 1]], [1, 1]),
     ],
 )
 def test_replicas_out_of_service_count_as_lost(column, states, nodes, alive):
@@ -430,8 +435,9 @@ def test_replicas_out_of_service_count_as_lost(column, states, nodes, alive):
     assert cluster.placement.nodes.tolist() == nodes
     assert cluster.nodes.alive.tolist() == [bool(one) for one in alive]
     notes = " ".join(reading.left_out(cluster))
-    lost = sum(map(states.lower().split().count, ("d", "down", "true", "unassigned")))
-    assert ("out of service by" in notes) == bool(lost or "failed" in states)
+    words = ("d", "down", "true", "unassigned", "recovery_failed", "not_serving")
+    lost = sum(map(states.lower().split().count, words))
+    assert ("out of service by" in notes) == bool(lost)
     assert "nothing that is read" not in notes
 
 

@@ -10,7 +10,7 @@ from evenkeel.systems.node_states import NODE_STATES
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 
 NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "broker_id", "node_id",
-         "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
+         "nodeid", "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
          "machine", "hypervisor_hostname", "hypervisor")  # fmt: skip
 """Columns that name the node, beside ours."""
 
@@ -56,7 +56,8 @@ UNHEARD = ("unknown", "disconnected", "initializing")
 
 STATES = {
     **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running"), "up"),
-    **dict.fromkeys(("leaving", "decommissioning"), "draining"),
+    **dict.fromkeys(("leaving", "decommissioning", "removing"), "draining"),
+    **dict.fromkeys(("readonly", "read_only"), "cordoned"),
     **dict.fromkeys(("offline", "dead", "notready", "inactive", "lost", "failed"), "down"),
     **dict.fromkeys(UNHEARD, "cordoned"),
 }

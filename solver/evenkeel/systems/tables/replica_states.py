@@ -11,10 +11,11 @@ BROKEN = ("isbad", "is_bad")
 """Columns of a replica's state, and those that are true where it is broken."""
 
 OUT = {"down", "dead", "offline", "bad", "error", "failed", "lost", "missing", "unassigned",
-       "unavailable", "recovery_failed"}  # fmt: skip
+       "unavailable", "recovery_failed", "not_serving", "unhealthy"}  # fmt: skip
 IN = {"", "up", "ok", "normal", "online", "active", "alive", "started", "running", "serving",
       "healthy", "clone", "schema_change", "rollup", "pending", "recovering", "relocating",
-      "initializing", "version_error", "schema_error"}  # fmt: skip
+      "initializing", "version_error", "schema_error", "adding", "removing", "readonly",
+      "unknown"}  # fmt: skip
 """What a state says, in lower case, of replicas that are out of service and of others."""
 
 LETTERS = {"u": "up", "d": "down"}
