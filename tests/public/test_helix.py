@@ -392,6 +392,25 @@ def test_completed_segments_go_to_servers_with_a_tag_of_another_kind(public):
     }
 
 
+def test_buckets_of_a_large_resource_are_one(tmp_path):
+    rows = {f"DB_{i}": {"a_1": "MASTER", "b_1": "SLAVE"} for i in range(4)}
+    fields = {"BUCKET_SIZE": "2", "NUM_PARTITIONS": "4", "REPLICAS": "2",
+              "REBALANCE_MODE": "SEMI_AUTO", "STATE_MODEL_DEF_REF": "MasterSlave"}  # fmt: skip
+    lists = {name: [*row] for name, row in rows.items()}
+    records = {"IDEALSTATES/DB": (fields, {}, lists), "EXTERNALVIEW/DB": (fields, {}, {})}
+    for first in (0, 2):
+        own = {name: row for name, row in rows.items() if int(name[3:]) // 2 * 2 == first}
+        records[f"EXTERNALVIEW/DB/DB_p{first}-p{first + 1}"] = (fields, own, {})
+    for path, (simple, maps, listed) in records.items():
+        file = tmp_path / f"{path}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        parts = {"simpleFields": simple, "mapFields": maps, "listFields": listed}
+        file.write_text(json.dumps({"id": path.rpartition("/")[2], **parts}))
+    cluster = ek.read(tmp_path)
+    assert [*cluster.partitions.names] == [*rows]
+    assert cluster.placement.nodes.tolist() == [[0, 1]] * 4
+
+
 def test_live_instances_are_read_as_zkcli_lists_them(public):
     case = public("helix/live-instances-listed-by-ls")
     lines = (case.source / "session.txt").read_text().splitlines(keepends=True)

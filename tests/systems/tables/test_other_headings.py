@@ -347,6 +347,19 @@ def test_a_machine_that_was_shelved_has_no_host():
     assert "rows of machines that have no host" in cluster.native[reading.UNREAD]
 
 
+def test_tasks_of_docker_as_json():
+    nodes = [{"Hostname": "a", "Status": "Ready", "Availability": "Drain"},
+             {"Hostname": "b", "Status": "Ready", "Availability": "Active"}]  # fmt: skip
+    tasks = [{"ID": str(i), "Name": f"web.{i % 2}", "Node": "a", "DesiredState": state}
+             for i, state in enumerate(("Running", "Running", "Shutdown"))]  # fmt: skip
+    texts = ["".join(f"{json.dumps(row)}\n" for row in rows).encode() for rows in (nodes, tasks)]
+    cluster = ek.read(texts)
+    assert [*cluster.partitions.names] == ["web.0", "web.1"]
+    assert cluster.nodes.keeps.tolist() == [False, True]
+    with pytest.raises(ek.InvalidInput, match="prints with -json"):
+        ek.read([NODES, b'[{"ID": "7", "ClientStatus": "running", "TaskStates": {}}]'])
+
+
 def test_a_shard_or_region_without_replicas_is_not_placed():
     shards = (
         '"s1": {"replicas": {"r": {"node_name": "a", "leader": "true"}}}, "s2": {"replicas": {}}'

@@ -55,6 +55,9 @@ LIVE = re.compile(
 )
 """What zkCli.sh lists of live instances, perhaps below what it logs of its connection."""
 
+BUCKET = re.compile(r"(.+)_p[0-9]+-p[0-9]+")
+"""The name of a part of a resource with a BUCKET_SIZE, by its first and last partition."""
+
 NULL = "no value of {}: it is read as if it were not there"
 
 HEAD = 65536  # bytes within which a record shows that it is one
@@ -318,12 +321,25 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     if live := [found[1] for text in around for found in LIVE.finditer(text)]:
         names = [name.strip() for name in live[-1].decode("utf-8", "replace").split(",")]
         records.listings.append(Listing(names := [*filter(None, names)], names))
+    _join_buckets(records.ideal)
+    _join_buckets(records.view)
     for one in fields(Records):
         if one.name in ("listings", "notes", "closed", "silent"):
             continue
         own: dict[str, Found] = getattr(records, one.name)
         setattr(records, one.name, dict(sorted(own.items())))
     return records
+
+
+def _join_buckets(own: dict[str, Found]) -> None:
+    """Put the partitions of a large resource, which ZooKeeper has in buckets, into one record."""
+    for name, found in [*own.items()]:
+        bucket = BUCKET.fullmatch(name)
+        if bucket and found.text("BUCKET_SIZE") not in ("", "0"):
+            part, whole = own.pop(name).record, bucket[1]
+            joined = own.setdefault(whole, Found(Record(whole, part.simpleFields), found.at)).record
+            joined.mapFields |= part.mapFields
+            joined.listFields |= part.listFields
 
 
 def _parts(document: Document) -> list[Document]:

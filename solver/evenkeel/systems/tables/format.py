@@ -326,6 +326,9 @@ OTHERS = {
         "what SHOW TABLE REGIONS prints, with peers but not their stores (as "
         "information_schema.tikv_region_peers has them)"
     ),
+    rb'"SchedulingEligibility"\s*:|"ClientStatus"\s*:': (
+        "what Nomad prints with -json (its lists without it are read)"
+    ),
     rb"^--- Sharding Status|^shardingVersion\s*$": "what sh.status() of MongoDB prints",
 }
 """What systems without a reader print, by its pattern."""

@@ -38,6 +38,7 @@ OF_SYSTEMS = (
     ({"uuid", "min", "max"}, {"partition": "id", "node": "shard", "group": "uuid"}),
     ({"peer_stores"}, {"partition": "id", "node": "peer_stores"}),
     ({"desired_state"}, {"partition": "name", "node": "node"}),
+    ({"desiredstate"}, {"partition": "name", "node": "node"}),
     ({"desired"}, {"partition": "id", "node": "node_name", "group": "task_group"}),
     ({"desired"}, {"partition": "id", "node": "node_id", "group": "task_group"}),
     (set[str](), {"partition": "name", "node": "vmhost"}),
@@ -54,7 +55,11 @@ MACHINES = (
     "rows of machines that have no host",
 )
 PLACEMENTS = (frozenset({"4"}), "rows of placements that are to be deleted (shardstate 4)")
-PAST = {"desired state": TASKS, "desired": TASKS, "status": MACHINES, "shardstate": PLACEMENTS}
+PAST = {
+    **dict.fromkeys(("desired state", "desiredstate", "desired"), TASKS),
+    "status": MACHINES,
+    "shardstate": PLACEMENTS,
+}
 """Columns by which tasks of Docker and Nomad, machines of OpenStack and placements of Citus have no
 place any more, the words of these, and what to call them."""
 
