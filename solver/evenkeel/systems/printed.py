@@ -240,7 +240,7 @@ def _aligned(document: Document) -> Document:
     ]
     _, *rows = filter(None, cells)
     *above, last = rows or [[b"-"]]
-    width = max(i for i, cell in enumerate(last, 1) if cell)
+    width = max((i for i, cell in enumerate(last, 1) if cell), default=len(last))
     if sum(map(all, zip(*(row[width:] for row in above), strict=True))) > 1:
         del last[width:]  # the line is cut where others have several cells more
     return Document(document.name, b"\n".join(map(b"\t".join, cells)), document.path)

@@ -279,7 +279,7 @@ def _read_other_nodes(found: Found) -> None:
     ]  # fmt: skip
     made, unread = nodes_in_our_words(nodes, known, loads)
     if quiet := unheard_of(nodes, made):
-        found.on_rows.append(UNHEARD.format(some_of(quiet, printable, NAMED)))
+        found.on_rows.append(NOT_HEARD.format(some_of(quiet, printable, NAMED)))
     found.nodes[0] = _without_former(found, made)
     found.unread += unread
 
@@ -930,7 +930,7 @@ UNREAD, OUT, WITHOUT_NODES, ON_ROWS = "unread", "out", "without_nodes", "on_rows
 """Keys of the columns that are not read, of what is out of service, of whether there is no table of
 nodes, and of notes on rows."""
 
-UNHEARD = "not heard of by their status: {}: such nodes keep what they hold and take nothing new"
+NOT_HEARD = "not heard of by their status: {}: such nodes keep what they hold and take nothing new"
 FORMER = "several nodes that are called {}: those that are down, or down as well, do not count"
 
 NULL_COUNTS = "nulls"
