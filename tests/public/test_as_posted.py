@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 import evenkeel as ek
+from evenkeel.systems.elasticsearch.cluster import left_out
 
 SHARDS = ("nodes.json", "shards.json", "allocation.json")
 
@@ -408,14 +409,36 @@ class TestSessions:
         assert (answer.code, answer.json["moves"]) == (3, 0)
         assert answer.json["broken"] == {"unassigned": 2, "spread": 1}
 
-    @pytest.mark.parametrize(("put", "left"), [("null", 0), ('"data-1"', 1)])
-    def test_settings_that_are_put_last_count(self, put, left):
+    @pytest.mark.parametrize(
+        ("request_and_body", "left"),
+        [
+            ("PUT _cluster/settings\n%s\n", 1),
+            ('PUT _cluster/settings\n%s\n\n{"acknowledged": true, "persistent": %s}\n', 1),
+            ('PUT _cluster/settings\n%s\n{"error": {"type": "x"}, "status": 400}\n', 0),
+            ("$ curl -XPUT es:9200/_cluster/settings -H 'Content-Type: a/json' -d '%s'\n", 1),
+            ("[me@es ~]# curl -X PUT \"es:9200/_cluster/settings?pretty\" \\\n -d'\n%s\n'\n", 1),
+            ("curl --request PUT es:9200/_cluster/settings --data '%s'", 1),
+        ],
+    )
+    @pytest.mark.parametrize("excluded", ['"data-1"', "null"])
+    def test_settings_that_are_put_last_count(self, request_and_body, left, excluded):
         row = b"i 0 %b STARTED 1 1kb 1.1.1.%d data-%d\n"
         rows = b"GET _cat/shards\n" + row % (b"p", 1, 1) + row % (b"r", 2, 2)
         asked = b'GET _cluster/settings\n{"persistent": {}, "transient": {}}\n'
-        name = "cluster.routing.allocation.exclude._name"
-        body = f'PUT _cluster/settings\n{{"persistent": {{"{name}": {put}}}}}\n'.encode()
-        assert (~ek.read(rows + asked + body).nodes.keeps).sum() == left
+        body = f'{{"persistent": {{"cluster.routing.allocation.exclude._name": {excluded}}}}}'
+        put = request_and_body.replace("%s", body).encode()
+        drained = left if excluded != "null" else 0
+        assert (~ek.read(rows + asked + put).nodes.keeps).sum() == drained
+        alone = ek.read([rows, put]) if left else ek.read(rows + put)
+        assert (~alone.nodes.keeps).sum() == drained
+        noted = any("but those that a request puts" in one for one in left_out(alone))
+        assert noted == bool(left)
+
+    def test_settings_that_are_put_to_indices_are_noted(self):
+        rows = b"GET _cat/shards\ni 0 p STARTED 1 1kb 1.1.1.1 data-1\n"
+        put = b'PUT i/_settings\n{"index.routing.allocation.exclude._name": "data-1"}\n'
+        noted = [one for one in left_out(ek.read(rows + put)) if "that a request puts" in one]
+        assert len(noted) == 1 and " i/_settings:" in noted[0]
 
 
 def test_replicas_that_run_without_a_time_count_as_healthy(public):

@@ -360,14 +360,19 @@ def values_in(data: bytes) -> list[tuple[int, int]]:
     """Return where the objects and lists of JSON begin and end that begin on lines of their own."""
     found, end = [], 0
     while start := VALUE.search(data, end):
-        depth, end = 0, len(data)
-        for token in TOKEN.finditer(data, start.end()):
-            depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
-            if not depth:
-                end = token.end()
-                break
+        end = end_of_value(data, start.end())
         found.append((start.end(), end))
     return found
+
+
+def end_of_value(data: bytes, begin: int) -> int:
+    """Return where an object or list of JSON ends; the end of the data if it is cut off."""
+    depth = 0
+    for token in TOKEN.finditer(data, begin):
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
+        if not depth:
+            return token.end()
+    return len(data)
 
 
 def _unwrapped(data: bytes) -> bytes:

@@ -57,6 +57,13 @@ def test_columns_that_are_of_nodes_only_beside_others():
         ek.read([NODES, b"content,hostname\nhello,2\n"])
 
 
+def test_rows_with_a_cursor_to_others_are_refused():
+    columns = b'{"columns": [{"name": "partition"}, {"name": "node"}], "rows": [["p", "1"]]'
+    assert [*ek.read(columns + b"}").partitions.names] == ["p"]
+    with pytest.raises(ek.InvalidInput, match="next page of rows, which are not here"):
+        ek.read(columns + b', "cursor": "sDXF1ZXJ5"}')
+
+
 def test_sizes_that_differ_between_replicas_are_refused_with_what_to_give():
     rows = b"partition,node,load_x\np,1,5\np,2,6\n"
     with pytest.raises(ek.InvalidInput, match="of the same partition: give both one"):

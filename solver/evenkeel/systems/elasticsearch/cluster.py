@@ -853,6 +853,10 @@ ALONE = {
 }
 """In place of the note on nodes where a table gives one of these."""
 
+PUT = (
+    "no settings of the cluster but those that a request puts; add "
+    "_cluster/settings?include_defaults=true"
+)
 STARTED = (
     "no settings of the cluster but those that its nodes were started with, which others may "
     "override; add _cluster/settings?include_defaults=true"
@@ -954,7 +958,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         if len(parts) == len(ALONE):
             given.add("nodes")
         instead = {
-            "cluster settings": STARTED if native.get("started") else "",
+            "cluster settings": PUT if "put" in given else STARTED if native.get("started") else "",
             "nodes": ALONE[parts[0]] if parts else "",
         }
         for kind, note in MISSING.items():

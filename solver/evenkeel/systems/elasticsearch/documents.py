@@ -12,7 +12,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.quantities import decimal_marks, read_number, two_readings
-from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.documents import Document, end_of_value, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_states
 from evenkeel.systems.printed import CUT, LEFT_OUT
@@ -384,8 +384,15 @@ LAST = re.compile(
 BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 """Where JSON begins below a table."""
 
-PUT = re.compile(rb"\s*PUT ", re.IGNORECASE)
-"""A request whose body changes settings, and leaves the others."""
+PUT = re.compile(
+    rb"^[^\n{]*?(?:-X|\b)PUT\b(?:[^\n{]|\\\r?\n)*?(?P<path>[\w.*,-]*/?_settings|_cluster/settings)\b"
+    rb"(?:[^\n{]|\\\r?\n)*\n?[ \t]*\{",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A request of the console, or of curl, whose body changes settings, and leaves the others."""
+
+FAILED = re.compile(rb'[^{]*\{\s*"error"\s*:')
+"""The answer to a request that changed nothing."""
 
 CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=(?P<h>[\w.,]+)[^\n]*\s*\Z")
 ATTRIBUTES = re.compile(rb"_cat/nodeattrs(?P<h>)[^\n]*\s*\Z")
@@ -671,8 +678,23 @@ def _answers(document: Document) -> list[Document]:
     starts = [found.start() for found in BEGINS.finditer(data)] if len(data) < MOST_PASTED else []
     # a header right below its request is of the same answer
     cuts = [0, *(at for at in starts if data[:at].strip()), len(data)]
-    parts = [_answer(document.part(a, b) if len(cuts) > 2 else document) for a, b in pairwise(cuts)]
+    pieces = [document.part(a, b) if len(cuts) > 2 else document for a, b in pairwise(cuts)]
+    parts = [one for piece in pieces for one in _put(piece)]
     return [one for part in parts for one in _apart(part) if one.data.strip()] or parts[:1]
+
+
+def _put(document: Document) -> list[Document]:
+    """Return what a request puts into settings apart from what is before it, and its answer."""
+    data = document.data
+    request = PUT.search(data) if len(data) < MOST_PASTED else None
+    if request is None:
+        return [_answer(document)]
+    begin = request.end() - 1
+    end = end_of_value(data, begin)
+    below = len(data) - len(data[end:].partition(b"\n")[2])
+    answer = document.part(below, len(data))
+    put = [] if FAILED.match(answer.data) else [document.part(begin, end, request[0])]
+    return [_answer(document.part(0, request.start())), *put, _answer(answer)]
 
 
 def _apart(document: Document) -> list[Document]:
@@ -743,7 +765,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> ElasticFindings:
         if IN_YAML.match(given.data[:HEAD].lstrip()):
             loaded = load_yaml(faults, given, "ask for format=json")
             document = Document(given.name, msgspec.json.encode(loaded), given.path)
-        found.kinds.add(kind)
+        found.kinds.add("put" if PUT.search(given.before) else kind)
         if kind in ("shards", "allocation", "roles", "attributes"):
             _take_table(found, document, kind)
         elif kind == "nodes":
@@ -768,6 +790,12 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> ElasticFindings:
     return found
 
 
+LEFT_AS_THEY_WERE = (
+    "settings of indices that a request puts, {}: they do not count; add "
+    "_all/_settings?expand_wildcards=all as they are after it"
+)
+
+
 def _known(found: ElasticFindings, document: Document) -> list[Document]:
     """Return the answers of a document that are read, of each kind one; others are passed over.
 
@@ -777,8 +805,11 @@ def _known(found: ElasticFindings, document: Document) -> list[Document]:
     answers, put = _answers(document), list[Document]()
     known = list[tuple[Kind, re.Match[bytes] | None, Document]]()
     for one in answers:
-        if (kind := _kind_of(one)) and PUT.match(one.before):
+        request, kind = PUT.search(one.before), _kind_of(one)
+        if request and kind:
             put.append(one)
+        elif request:
+            found.notes.add(LEFT_AS_THEY_WERE, request["path"].decode())
         elif kind:
             known.append((kind, PATH.search(one.before), one))
             put = [] if kind == "cluster settings" else put

@@ -56,6 +56,9 @@ TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "avai
          "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
 """Columns of tiers by which a table of nodes is recognised that has no capacities."""
 
+NEXT_PAGE = re.compile(rb'\]\s*,\s*"cursor"\s*:\s*"([^"]+)"\s*\}\s*\Z')
+"""How an answer of Elasticsearch's SQL ends that has only a part of the rows."""
+
 RULED = re.compile(rb"\s*(?:id|name)\s*\n\s*--", re.IGNORECASE)
 """How a list of another system begins that a shell has ruled, such as ``cockroach node ls``."""
 
@@ -190,6 +193,10 @@ def tables_in(documents: Sequence[Document]) -> Found:
     """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
     found = Found()
     kinds = [(kind_of(table), table) for one in documents for table in as_rows(one)]
+    for one in documents:
+        if page := NEXT_PAGE.search(one.data[-HEAD:]):
+            message = "is for the next page of rows, which are not here: give all of them"
+            found.faults.add(f"{one.name}: cursor", page[1], message)
     read = [
         (kind, read_table(found.faults, document))
         for kind, document in kinds
