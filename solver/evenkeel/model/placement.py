@@ -35,6 +35,8 @@ class Flag(IntFlag):
     all partitions have leaders or none has.
     ``BLOCKS``: its system refuses a list of replicas that names a dead node, so that a partition
     changes no replica and no leader while one on such a node is listed.
+    ``PREFERRED``: its system gives it the lead of its partition.
+    ``AWAITED``: its system prefers it, and gives it the lead once it can lead again.
 
     Examples
     --------
@@ -58,12 +60,15 @@ class Flag(IntFlag):
     ELECTED = 2048
     STAND_IN = 4096
     BLOCKS = 8192
+    AWAITED = 16384
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""
         plain = (np.uint16(int(one) & 0xFFFF) if isinstance(one, Flag) else one for one in inputs)
         return getattr(ufunc, method)(*plain, **kwargs)
 
+
+PREFERENCES = Flag.PREFERRED | Flag.AWAITED
 
 # what is wrong with rows of nodes in the place of a placement
 NO_PLACEMENT = "must be a Placement; cluster.replace(placement=rows).placement is one of rows"
@@ -198,9 +203,9 @@ class Placement(Shown):
 
     @cached_property
     def preferred_node(self) -> NDArray[np.int32]:
-        """Node to which the system gives the lead of each partition, (P,); mostly the leader's."""
+        """Node that the system prefers to lead each partition, (P,); mostly the leader's."""
         node = self.leader_node.copy()
-        at = np.flatnonzero((self.flags & Flag.PREFERRED) != 0)
+        at = np.flatnonzero((self.flags & PREFERENCES) != 0)
         node[self.owner[at]] = self.node[at]
         return read_only(node)
 

@@ -16,7 +16,15 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
+from evenkeel.model.intake.stranded import marked
+from evenkeel.model.placement import (
+    PREFERENCES,
+    Flag,
+    Placed,
+    Placement,
+    Role,
+    placement_of,
+)
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.actions import Action, Actions, apart, never
@@ -216,9 +224,13 @@ def _with_lists(plan: Plan, wanted: Placement) -> Plan:
     serves = np.append(plan.cluster.nodes.serves, True)
     differs[start.owner[~serves[start.node]]] = False
     at = np.flatnonzero(differs[start.owner] & (start.node == then[start.owner]))
-    flags = np.where(still[start.owner], start.flags, end.flags)
-    flags[differs[start.owner]] &= ~np.uint16(Flag.PREFERRED)
-    flags[at[start.leader_node[start.owner[at]] != start.node[at]]] |= np.uint16(Flag.PREFERRED)
+    written = (start.leader_node != end.leader_node)[start.owner] | (start.node != end.node)
+    kept = np.where(written, end.flags & ~Flag.AWAITED, end.flags)
+    flags = np.where(still[start.owner], start.flags, kept)
+    flags[differs[start.owner]] &= ~PREFERENCES
+    beside = at[start.leader_node[start.owner[at]] != start.node[at]]
+    waits = marked(wanted, Flag.AWAITED)[start.owner[beside]]
+    flags[beside] |= np.where(waits, np.uint16(Flag.AWAITED), np.uint16(Flag.PREFERRED))
     target = replace(end, flags=read_only(flags))
     if not len(at):
         return replace(plan, target=target) if (flags != end.flags).any() else plan

@@ -31,7 +31,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.placement import PREFERENCES, Flag, Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints32, Ints64, Reals, Roles, Rows, read_only
 
 
@@ -166,8 +166,10 @@ def outcome(
     done &= node == target.node
     flags[done] = target.flags[done]
     # a list that is written states who is to lead
-    listed = np.flatnonzero((flags ^ target.flags) & Flag.PREFERRED)
-    flags[listed[np.isin(start.owner[listed], touched)]] ^= np.uint16(Flag.PREFERRED)
+    differs = (flags ^ target.flags) & PREFERENCES
+    listed = np.flatnonzero(differs)
+    listed = listed[np.isin(start.owner[listed], touched)]
+    flags[listed] ^= differs[listed]
     # what was nowhere, or is nowhere now, has its role in the target
     done &= (start.node < 0) | (node < 0)
     role[done] = target.role[done]

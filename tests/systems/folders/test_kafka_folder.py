@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -617,3 +618,33 @@ class TestAnotherOrder:
         cluster = replace(cluster, placement=start)
         plan = ek.plan(cluster, led_on(start))
         assert len(plan) == 0 and plan.check().end == "target"
+
+    def test_lists_whose_first_lags_or_is_down(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        row = "\tTopic: t\tPartition: {}\tLeader: {}\tReplicas: {}\tIsr: {}\n"
+        lists = [
+            (0, 2, "1,2,3", "2,3"), (1, 2, "2,3,1", "1,2,3"), (2, 3, "9,3,1", "3,1"),
+            (3, 3, "1,3,2", "3,2"),
+        ]  # fmt: skip
+        wanted = ([2, 1, 3], [2, 1, 3], [3, 9, 1], [3, 1, 4])
+        rows = [{"topic": "t", "partition": p, "replicas": own} for p, own in enumerate(wanted)]
+        head = "Topic: t\tPartitionCount: 4\tReplicationFactor: 3\tConfigs: \n"
+        now, files = Path("now.txt"), ["now.txt", "brokers.csv"]
+        now.write_text(head + "".join(row.format(*one) for one in lists))
+        Path("target.json").write_text(json.dumps({"version": 1, "partitions": rows}))
+        Path("brokers.csv").write_text("broker,rack\n1,a\n2,a\n3,a\n4,a\n")
+        assert main(["plan", *files, "--target", "target.json", "-o", "move"]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert "no step of 1 partition (t-2), led by others than the first" in said
+        assert "no step of 1 partition (t-1), whose list differs from the target's" in said
+
+        def written(way):
+            document = json.loads(Path(f"{way}/waves/1.reassignment.json").read_text())
+            return {one["partition"]: one["replicas"] for one in document["partitions"]}
+
+        assert written("move") == {0: [2, 1, 3], 3: [3, 1, 4]}
+        assert written("move/undo") == {0: [1, 2, 3], 3: [1, 3, 2]}
+        plan = ek.read_plan("move/plan.json")
+        assert len(plan.resume(ek.read(files))) == len(plan)
+        now.write_text(now.read_text().replace("1,2,3\tIsr: 2", "2,1,3\tIsr: 2"))
+        assert {one.partition for one in plan.resume(ek.read(files)).rows()} == {"t-3"}

@@ -242,19 +242,28 @@ def _target(
 def note_orders(
     arguments: argparse.Namespace, plan: "Plan", target: "Placement", named: Iterable[str]
 ) -> None:
-    """Say which of the named partitions keep a leader that the system elects out of the lead."""
-    start, asked = plan.cluster.placement, {*named}
-    returns = (start.preferred_node != start.leader_node) & (
-        start.preferred_node != target.leader_node
-    )
-    still = np.setdiff1d(np.flatnonzero(returns), plan.steps.partition).tolist()
-    left = [name for p in still if (name := str(plan.cluster.partitions.names[p])) in asked]
-    if left and not arguments.quiet:
-        complain(
-            f"note: no step of {counted(len(left), 'partition')} "
-            f"({some_of(left, str, MOST_NAMED)}), led by others than the first of its list: the "
-            "lead goes back to the first, since no list is taken that names a broker that is down"
-        )
+    """Say which lists of the named partitions stay though the target has another order."""
+    start, names, asked = plan.cluster.placement, plan.cluster.partitions.names, {*named}
+    first = start.preferred_node != target.preferred_node
+    behind = np.zeros(len(start), np.bool_)
+    if arguments.target is not None and plan.protocol.names_all:
+        was, then = start.nodes, target.nodes
+        behind = (was != then).any(1) & (np.sort(was) == np.sort(then)).all(1)
+    for differs, why in (
+        (
+            first & (start.preferred_node != start.leader_node),
+            "led by others than the first of its list: the lead goes back to the first, since no "
+            "list is taken that names a broker that is down",
+        ),
+        (behind & ~first, "whose list differs from the target's behind the first alone"),
+    ):
+        still = np.setdiff1d(np.flatnonzero(differs), plan.steps.partition).tolist()
+        left = [name for p in still if (name := str(names[p])) in asked]
+        if left and not arguments.quiet:
+            complain(
+                f"note: no step of {counted(len(left), 'partition')} "
+                f"({some_of(left, str, MOST_NAMED)}), {why}"
+            )
 
 
 def note_left_alone(

@@ -108,7 +108,7 @@ class Change(NamedTuple):
     lies: Mapping[int, int] = MappingProxyType({})
 
     first: int = -1
-    """The node that becomes first in its list, where nothing else changes; -1 elsewhere."""
+    """The node that becomes first in its list, where the leader stays; -1 elsewhere."""
 
     @property
     def leaves(self) -> list[int]:

@@ -655,7 +655,7 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
                 p = int(touched[r])
                 restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
                 restored &= row[2] == first[r][2]
-                heads = row[2] if row[:2] == was[:2] else -1
+                heads = row[2] if row[1] == was[1] and row[2] != was[2] else -1
                 joins = comers(was[0], row[0])
                 lies = _disks_of(target, r) if target.disk is not None else {}
                 changes.append(

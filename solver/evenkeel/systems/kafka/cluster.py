@@ -306,11 +306,13 @@ def _placement(
     ):
         flags[marked] |= np.uint16(flag)
     first = rows.first[:-1][np.diff(rows.first) > 0]
-    returns = np.zeros(len(flags), np.bool_)
-    returns[first] = (rows.in_sync & alive[node])[first]
     waits = (rows.leader < 0) | state.under_way | lost
-    returns &= ~waits[rows.owner] & (np.repeat(rows.leader, np.diff(rows.first)) != rows.broker)
-    flags[returns] |= np.uint16(Flag.PREFERRED)
+    beside = np.zeros(len(flags), np.bool_)
+    beside[first] = (np.repeat(rows.leader, np.diff(rows.first)) != rows.broker)[first]
+    beside &= ~waits[rows.owner]
+    returns = rows.in_sync & alive[node]
+    flags[beside & returns] |= np.uint16(Flag.PREFERRED)
+    flags[beside & ~returns] |= np.uint16(Flag.AWAITED)
     if lost.any():
         flags = stranding(flags, lost[rows.owner])
     leader = _leading_slots(rows)

@@ -486,7 +486,8 @@ def preferred(change: Change, *, stays: bool = False) -> list[int]:
     was, nodes = ([n for n in row if n >= 0] for row in (change.before, change.after))
     if change.restored:
         return nodes
-    return preferring(was, nodes, change.leads, stays=stays and change.led == change.leads)
+    stays = stays and change.first < 0 and change.led == change.leads
+    return preferring(was, nodes, change.leads, stays=stays)
 
 
 def leader(change: Change) -> int:

@@ -50,6 +50,7 @@ FlagName = Literal[
     "elected",
     "stand_in",
     "blocks",
+    "awaited",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 

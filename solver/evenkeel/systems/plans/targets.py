@@ -10,7 +10,7 @@ from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.newcomers import with_unknown_domains
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import PREFERENCES, Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import meant_name
 from evenkeel.systems.registry import system_of
@@ -41,7 +41,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     # a list states who is to lead
     found = np.isin(np.arange(len(start)), numbers)
     handed = found & (placed.leader_node != start.preferred_node)
-    flags = np.where(handed[start.owner], start.flags & ~np.uint16(Flag.PREFERRED), start.flags)
+    flags = np.where(handed[start.owner], start.flags & ~PREFERENCES, start.flags)
     placed = replace(placed, flags=read_only(flags))
     if placed.disk is None:
         return placed
