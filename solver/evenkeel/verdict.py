@@ -20,7 +20,7 @@ from evenkeel.methods.registry import Method
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.intake.stranded import left_alone_message
+from evenkeel.model.intake.stranded import left_alone_message, pinned_on_down
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import ROUNDING
@@ -90,8 +90,11 @@ def verdict(
     )
     stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
     text = outcome.message
-    if found.audit.hard:
-        return still_broken(request.cluster, found.bounds, found.audit, text, stop, used_up)
+    if hard := found.audit.hard:
+        bounds: Bounds | None = found.bounds
+        if hard == found.audit.counts["on_dead"] == pinned_on_down(request.cluster):
+            text, bounds = "", None  # pins keep them there, whatever other nodes could take
+        return still_broken(request.cluster, bounds, found.audit, text, stop, used_up)
     if alone := left_alone_message(request.cluster):
         return Verdict("feasible", f"{alone[0].upper()}{alone[1:]}.", stop)
     if stop == "worth":

@@ -83,6 +83,30 @@ def test_holes_are_left_as_they_are(public, name, how):
     assert "note" in answer.err and "pool 4 (CRUSH rule ec_hdd)" in answer.text
 
 
+@pytest.mark.parametrize(
+    "name", ["ceph/erasure-host-out", "ceph/erasure-holes-by-crush", "ceph/third-host-is-gone"]
+)
+def test_a_check_counts_what_is_on_no_device(public, name):
+    case = public(name)
+    files = [one.name for one in sorted(case.source.iterdir()) if one.suffix != ".md"]
+    answer = case.run("check", *files, "--json")
+    holes = sum(NONE in row for row in judge_files(case.source, "").rows.values())
+    assert answer.code == 1 and answer.json["unfilled"] >= max(holes, 1)
+
+
+def test_a_drained_device_that_is_down_and_in_is_no_proof(public):
+    case = public("ceph/third-host-is-gone")
+    dump = json.loads(case.path("osd_dump.json").read_text())
+    for one in dump["osds"]:
+        one |= {"in": 1, "weight": 1.0, "up": int(one["osd"] != 2)}
+        one["state"] = ["exists", "up"] if one["up"] else ["exists"]
+    (case.folder / "given.json").write_text(json.dumps(dump))
+    files = (str(case.folder / "given.json"), "crush.json")
+    answer = case.run("solve", *files, "--drain", "osd.2")
+    assert answer.code == 3 and "Proven" not in answer.text
+    assert "pinned replicas stay on a node that is down: osd.2" in answer.text
+
+
 DUMPED = "PG_STAT OBJECTS BYTES OMAP_BYTES* LOG STATE STATE_STAMP UP UP_PRIMARY ACTING\n"
 LISTED = "PG   OBJECTS  DEGRADED  BYTES  OMAP_BYTES*  LOG  STATE  SINCE  UP  ACTING\n"
 

@@ -125,6 +125,9 @@ class Format:
     # ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
     # neither a method nor a goal: ``method``, and fields of ``Goals``
     usual: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {}
+    # ``unfilled(cluster) -> int``: how many replicas the system wants and has on no node, which no
+    # order can place
+    unfilled: Callable[[Cluster], int] = lambda cluster: 0
     # whether the system itself refuses what breaks the rules in its files
     enforces: bool = False
     # whether a partition serves by a majority of its replicas, however many these are

@@ -111,21 +111,27 @@ def report_state(
     *,
     goals: Mapping[str, Any] | None = None,
     disks: str = "",
+    unfilled: int = 0,
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
     """Report how a placement is as it stands: what it breaks, how level it is, and goals missed.
 
     Of ``goals``, if any were asked, ``met``, what is ``missed``, ``moves_at_least`` and
-    ``disk_moves_at_least``. ``disks`` says what those inside nodes break.
+    ``disk_moves_at_least``. ``disks`` says what those inside nodes break, and ``unfilled`` counts
+    replicas on no node that no order can place.
     """
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     caption += " between nodes" if disks else ""
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
+    if audited.ok and unfilled:
+        caption += (
+            f", but {counted(unfilled, 'replica')} {'are' if unfilled > 1 else 'is'} on no node"
+        )
     alone = left_alone_message(cluster) if audited.ok and unjudged(cluster) else ""
-    sign = "✓" if audited.ok and not waiting and not disks and not alone else "✗"
+    sign = "✗" if waiting or unfilled or disks or alone or not audited.ok else "✓"
     parts: list[Line | Table] = [
         Line(f"{sign} {alone or caption}", "bold"),
         *([Line(f"✗ {disks}")] if disks else []),

@@ -121,6 +121,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.model.goals import check_goals
     from evenkeel.model.intake.stranded import left_alone_message, stranded_names, unjudged
     from evenkeel.result_rows import down_nodes, waiting_replicas
+    from evenkeel.systems.registry import system_of
     from evenkeel.verdict import broken_disks, excesses, missed_disks
     from evenkeel.view.results import report_state
 
@@ -150,6 +151,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         audited.hard
     )
     verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
+    unfilled = system_of(cluster).unfilled(cluster)
+    verdicts += [f"replicas on no node, which no order can place: {unfilled:,}"] * bool(unfilled)
     verdicts += [left_alone_message(cluster)] * bool(not verdicts and unjudged(cluster))
     broken = ""
     if cluster.disks is not None:
@@ -174,6 +177,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
                 for row in audited.table()
             ],
             "stranded": stranded_names(cluster),
+            "unfilled": unfilled,
             "not_alive": [vars(one) for one in down_nodes(cluster, cluster.placement)],
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
             "leader_level": level.leader_ratio,
@@ -193,7 +197,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     return emit(
         arguments, BROKEN if verdicts else DONE, figures=figures,
         text=lambda: report_state(
-            cluster, audited, level, goals=asked, disks=broken, **page()
+            cluster, audited, level, goals=asked, disks=broken, unfilled=unfilled, **page()
         ) + groups,
         verdict="; ".join(verdicts),
     )  # fmt: skip

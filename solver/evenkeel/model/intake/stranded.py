@@ -119,6 +119,18 @@ def left_alone_message(cluster: "Cluster") -> str:
     return f"nothing is {'judged' if unjudged(cluster) else 'decided'}: {them} left alone"
 
 
+def _pinned(placement: Placement) -> NDArray[np.bool_]:
+    """Return the replicas that pins keep where they are, of partitions that may change, (K,)."""
+    pinned = ((placement.flags & Flag.PINNED) != 0) & (placement.node >= 0)
+    return np.asarray(pinned & ~unchanged(placement)[placement.owner])
+
+
+def pinned_on_down(cluster: "Cluster") -> int:
+    """Count the pinned replicas on nodes that are down."""
+    held = cluster.placement
+    return int((_pinned(held) & ~np.append(cluster.nodes.serves, True)[held.node]).sum())
+
+
 def pinned_messages(cluster: "Cluster") -> list[str]:
     """Return notes on pinned replicas that stay on nodes that are down, draining or forbidden.
 
@@ -130,7 +142,7 @@ def pinned_messages(cluster: "Cluster") -> list[str]:
     held, nodes = cluster.placement, cluster.nodes
     if not held.flags.any():
         return []
-    pinned = ((held.flags & Flag.PINNED) != 0) & (held.node >= 0) & ~unchanged(held)[held.owner]
+    pinned = _pinned(held)
     down, leaves = (
         pinned & ~np.append(state, True)[held.node] for state in (nodes.serves, nodes.may_hold)
     )

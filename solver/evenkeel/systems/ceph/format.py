@@ -1053,6 +1053,12 @@ def uncapped(cluster: Cluster) -> Sequence[str]:
     return cluster.dimensions if len(load) and (load == 1.0).all() else ()
 
 
+def unfilled(cluster: Cluster) -> int:
+    """Count the slots of groups for which CRUSH finds no device: pairs fill none."""
+    empty = np.diff(cluster.placement.first) - cluster.partitions.replicas
+    return int(np.maximum(empty, 0).sum())
+
+
 def usual(cluster: Cluster) -> dict[str, str]:
     """Return Ceph's own method where groups are only to be levelled, nothing repaired."""
     nodes, placement = cluster.nodes, cluster.placement
@@ -1075,6 +1081,7 @@ FORMAT = Format(
     left_out=left_out,
     uncapped=uncapped,
     usual=usual,
+    unfilled=unfilled,
     hint=hint,
     asks=ASKS,
     words=WORDS,
