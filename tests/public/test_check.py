@@ -142,6 +142,10 @@ BROKEN = {
     "kafka/listed-by-a-service-check": {
         "found.txt": "the listing is filtered … not alive: 1 … sjqxBeforeTopic-0",
     },
+    "kafka/listings-of-others": {
+        "rpk-offline.txt":
+            "no sign of life of brokers 0, … 3 nodes, 2 alive · 2 partitions · 6 replicas",
+    },
     "kafka/lower-case-of-kafka-08": {"listed.txt": "not alive: 1"},
     "kafka/missing-broker-of-three": {"described.txt": "no sign of life of brokers 1003"},
     "kafka/page-with-tags": {"described.txt": "testSource-1 (on 2)"},
@@ -245,6 +249,9 @@ SOUND = {
         "sheet.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 2.0000",
         "kaf.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 1.0000",
         "script.txt": "2 nodes, 2 alive · 3 partitions · 5 replicas … leaders 1.3333",
+        "rpk-partitions.txt":
+            "namespaces that Kafka's tools do not move, kafka_internal: … "
+            "3 nodes, 3 alive · 4 partitions · 8 replicas",
         "rpk-session.txt brokers.txt": "addresses of the leaders of audit … 4 nodes, 4 alive",
         "get-twice.txt": "4 nodes, 4 alive · 3 partitions · 6 replicas … leaders 1.3333",
     },

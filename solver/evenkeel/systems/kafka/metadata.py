@@ -26,8 +26,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "topicname", "name"),
     "partition": ("partition", "partitionid", "partitionindex", "id"),
     "leader": ("leader", "leaderid"),
-    "replicas": ("replicas", "replicanodes", "nodes"),
+    "replicas": ("replicas", "replicanodes", "nodes", "replicacore"),
     "isr": ("isr", "isrs", "isrnodes", "insyncreplicas"),
+    "offline": ("offlinereplicas",),
+    "space": ("ns", "namespace"),
     "holder": ("brokerid", "broker", "nodeid"),
     "broker": ("brokerid", "broker", "nodeid", "id"),
     "within": ("partitions",),
@@ -55,7 +57,7 @@ OBJECTS = re.compile(
 
 HEADER = re.compile(
     rb"(?:^|(?<=\n))(?=[^:{}\n]*\bpartition\b|[ \t|]*ID\b)(?=[^:{}\n]*\bleader\b)"
-    rb"[^:{}\n]*\breplicas\b[^:{}\n]*(?:\n|$)",
+    rb"[^:{}\n]*\breplica(?:s|-core)\b[^:{}\n]*(?:\n|$)",
     re.IGNORECASE,
 )
 """The titles of a table of partitions."""
@@ -73,6 +75,8 @@ NO_TOPIC = (
     "names no topic: put a line `Topic: NAME` above, or give what kafka-topics.sh --describe prints"
 )
 MISFIT = "does not fit the titles: it lacks a cell, or is on two lines, or has numbers of replicas"
+CORE = re.compile(r"(?<=\d)-\d+")  # of a broker, behind its number
+OTHER_SPACE = "partitions of namespaces that Kafka's tools do not move, {}: they do not count"
 NO_LEADER = ("", "-", "-1", "none", "n/a", "<none>", "null")
 """Cells that name no leader, in lower case."""
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
@@ -187,7 +191,8 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
             continue  # titles of two lines, borders, and what stands between tables
         at = f"{document.name}:{line_number}"
         topic = _value(row, "topic") or topic
-        replicas, isr = _listed(listed), _listed(_value(row, "isr"))
+        by_core = "replicacore" in titles
+        replicas, isr = _listed(CORE.sub("", listed) if by_core else listed), _in_sync(row, listed)
         leader = _value(row, "leader") or ""
         number = re.match(r"-?\d+\b(?!:)", leader)
         leads = int(number[0][:11]) if number else -1 if leader.lower() in NO_LEADER else leader
@@ -195,7 +200,9 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
         if len(cells) != len(titles) or whole(of) is None or (counts and len(replicas) == 1):
             findings.faults.add(at, quoted(line.strip()), MISFIT)
             continue
-        yield Row(at, line_number, topic, whole(of), replicas, isr, leads)
+        if not _is_elsewhere(findings, row):
+            leads = None if by_core and leads == -1 else leads
+            yield Row(at, line_number, topic, whole(of), replicas, isr, leads)
 
 
 def _cells(line: str, between: str, above: str) -> list[str]:
@@ -214,6 +221,24 @@ def _listed(cell: Any) -> Any:
     return [whole(one) for one in re.findall(r"\d+", found[1])]
 
 
+def _in_sync(given: Mapping[str, Any], replicas: Any) -> Any:
+    """Return the brokers in sync; where only those that are offline are listed, the others."""
+    isr, offline = _listed(_value(given, "isr")), _listed(_value(given, "offline"))
+    listed = _listed(replicas)
+    if isr is None and offline and isinstance(offline, list) and isinstance(listed, list):
+        return [one for one in listed if _broker(one) not in map(_broker, offline)]
+    return isr
+
+
+def _is_elsewhere(findings: Findings, given: Mapping[str, Any]) -> bool:
+    """Return whether a partition is in one of Redpanda's own namespaces, and note it."""
+    space = _value(given, "space")
+    elsewhere = isinstance(space, str) and space != "kafka"
+    if elsewhere:
+        findings.notes.add(OTHER_SPACE, space)
+    return elsewhere
+
+
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
@@ -230,7 +255,7 @@ def _rows_of_json(findings: Findings, document: Document) -> Iterator[Row]:
         named = NAMED.findall(_text(part.before))
         topic = next(filter(None, named[-1])) if named else ""
         apart: dict[tuple[str, Any], Row] = {}
-        for row in _found(given, f"{document.name}: ", topic, ""):
+        for row in _found(findings, given, f"{document.name}: ", topic, ""):
             if isinstance(row.replicas, dict) and _is_id(row.number):
                 apart.setdefault(row[2:4], row._replace(replicas=[])).replicas.append(row.replicas)
             else:
@@ -256,15 +281,15 @@ def _read_brokers(findings: Findings, document: Document, given: Any) -> None:
                 add_rack(findings, document, f"{at}.rack", broker, one["rack"])
 
 
-def _found(given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
+def _found(findings: Findings, given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
     """Yield the partitions in a value, which was at ``key``; of one replica each as an object.
 
     ``topic`` was named before it.
     """
     if isinstance(given, list):
         for i, one in enumerate(given):
-            yield from _found(one, f"{at}[{i}]", topic, key)
-    elif isinstance(given, dict):
+            yield from _found(findings, one, f"{at}[{i}]", topic, key)
+    elif isinstance(given, dict) and not _is_elsewhere(findings, given):
         name, number = _value(given, "topic"), _value(given, "partition")
         replicas = _listed(_value(given, "replicas"))
         topic = name if isinstance(name, str) else topic
@@ -281,16 +306,18 @@ def _found(given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
                 there = f"{at}{'' if at.endswith(' ') else '.'}{inside}"
                 of = topic or ("" if key == "partitions" else key)
                 if whole(inside) is None:
-                    yield from _found(one, there, topic, inside if inside != "brokers" else "")
+                    yield from _found(
+                        findings, one, there, topic, inside if inside != "brokers" else ""
+                    )
                 elif isinstance(one, dict):
-                    yield from _found(one, there, of, inside)
+                    yield from _found(findings, one, there, of, inside)
                 elif key == "partitions":
                     yield Row(there, 0, of, whole(inside), one, None, None)
 
 
 def _row(at: str, topic: str, number: Any, replicas: list[Any], given: Mapping[str, Any]) -> Row:
     """Return a partition, of which an object or its replicas say who leads and is in sync."""
-    isr, leader = _value(given, "isr"), _value(given, "leader")
+    isr, leader = _in_sync(given, replicas), _value(given, "leader")
     marked = [one for one in replicas if isinstance(one, dict)]
     if isr is None and any(_value(one, "in sync") is not None for one in marked):
         isr = [one for one in marked if _value(one, "in sync")]
