@@ -667,6 +667,22 @@ def test_voters_beyond_those_wanted_are_noted(counts, noted):
     assert ("of 1 range (41: 5, not 3)" in notes) == noted
 
 
+@pytest.mark.parametrize(
+    ("nodes", "noted"),
+    [
+        ('node_id,locality\n1,"{""az"": ""b"", ""region"": ""a""}"\n', "no liveness of nodes"),
+        ("id,address,build,is_live\n1,x,v19.1.3,true\n", "nodes of v19.1.3, which do not know"),
+        ("id,address,build,is_live\n1,x,v22.1.0,true\n", ""),
+    ],
+)
+def test_what_nodes_leave_open_is_noted(nodes, noted):
+    """As in cockroachdb/cockroach issues 41246 and 39793."""
+    ranges = b'range_id,replicas,lease_holder\n41,"{1}",1\n'
+    notes = [*registry.find("cockroach").left_out(ek.read([ranges, nodes.encode()]))]
+    of_nodes = [one for one in notes if "liveness" in one or "nodes of" in one]
+    assert [one[: len(noted)] for one in of_nodes] == [noted] * bool(noted)
+
+
 def test_constraints_that_no_store_meets_together_are_named_and_the_rest_is_solved(public):
     case = public("cockroach/constraints-of-two-places-at-once")
     names = files("constraints-of-two-places-at-once")

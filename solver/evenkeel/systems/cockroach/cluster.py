@@ -509,6 +509,10 @@ ALIASES = {"node_id": "id", "draining": "is_draining", "decommissioning": "is_de
 GOING = ("dead", "decommissioning", "decommissioned")
 """States of nodes whose stores may be gone from the store status."""
 
+BUILD = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})")
+RELOCATES = (22, 1)
+OLDER = "nodes of {}, which do not know ALTER RANGE ... RELOCATE: it is new in v22.1"
+
 MOST = 2**31 - 1
 MOST_NODE = 2**20
 MEGABYTE = 1e6
@@ -639,6 +643,14 @@ def read(documents: Sequence[Document]) -> Cluster:
             "no node status: stores count as live, and those without replicas are not known; add "
             "cockroach node status --all"
         )
+    elif not any({"is_live", "is_available"} & {*one.columns} for one in found.nodes):
+        found.notes.add(
+            "no liveness of nodes: those listed count as live; add cockroach node status --all"
+        )
+    for build in (build for one in found.nodes for build in one.columns.get("build", ())):
+        release = BUILD.match(build)
+        if release and (int(release[1]), int(release[2])) < RELOCATES:
+            found.notes.add(OLDER, build)
     beside = (*_about_disks(cluster), *_about_voters(cluster), *_about_leases(cluster))
     notes = (*found.notes, *wanted.why, *beside)
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))

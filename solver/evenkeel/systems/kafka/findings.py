@@ -177,7 +177,9 @@ class Findings:
         """Add a partition of a file; report a contradiction between files."""
         own = set(given.brokers)
         if len(own) != len(given.brokers):
-            self.faults.add(given.path, list(given.brokers), f"names a broker twice for {partition}")
+            self.faults.add(
+                given.path, list(given.brokers), f"names a broker twice for {partition}"
+            )
         for name in ("in_sync", "adding", "removing", "observing"):
             strangers = sorted(set(getattr(given, name) or ()) - own)
             if strangers and name == "in_sync" and own <= {*(given.in_sync or ())}:
