@@ -314,6 +314,7 @@ class TestListings:
             b"GET _cat/nodeattrs\na h 10.0.0.1 rack r1\n",
             b"$ curl -s 'es:9200/_cat/nodeattrs?h=node,attr,value'\na rack r1\n",
             b"GET _cat/nodeattrs?v&h=node,attr,value\nnode attr value\na    rack r1\n",
+            b"node  host     ip       attr value\na h 10.0.0.1 rack r1\nab i 10.0.0.2 rack r2\n",
         ],
     )
     def test_the_columns_of_a_request(self, told):

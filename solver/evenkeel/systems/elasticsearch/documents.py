@@ -234,8 +234,9 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         ways: list[Callable[[str], Row | None]] = []
         if ends is not None:
             ways.append(partial(cut, titles, ends))
-        # words alone tell a name with blanks only where it is last
-        if "  " not in header.strip() or titles[-1] == "node":
+        # words alone tell a name with blanks only where it is last, or where there is none
+        whole = all(len(line.split()) == len(titles) for _, line in filled)
+        if whole or "  " not in header.strip() or titles[-1] == "node":
             ways.append(partial(split, titles))
         if _is_usual(kind, titles):
             ways.append(usual)
@@ -255,7 +256,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         wrong += 1
         if wrong <= LISTED_FAULTS:
             of = {"roles": "nodes", "attributes": "nodeattrs"}.get(kind, kind)
-            message = f"is no row of _cat/{of}: ask for it with ?v, or with ?format=json"
+            way = "?format=json" if headed else "?v, or with ?format=json"
+            message = f"is no row of _cat/{of}: ask for it with {way}"
             if headed and len(cells := line.split()) < len(titles):
                 message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
