@@ -387,11 +387,14 @@ BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
 """Where JSON begins below a table."""
 
 PUT = re.compile(
-    rb"^[^\n{]*?(?:-X|\b)PUT\b(?:[^\n{]|\\\r?\n)*?(?P<path>[\w.*,-]*/?_settings|_cluster/settings)\b"
-    rb"(?:[^\n{]|\\\r?\n)*\n?[ \t]*\{",
+    rb"^[^\n{]{0,200}?(?:-X|\b)PUT\b(?:[^\n{]|\\\r?\n){0,200}?_(?:cluster/)?settings\b"
+    rb"(?:[^\n{]|\\\r?\n){0,200}\n?[ \t]*\{",
     re.IGNORECASE | re.MULTILINE,
 )
 """A request of the console, or of curl, whose body changes settings, and leaves the others."""
+
+PLACE = re.compile(rb"[\w.*,-]{0,200}/?_settings")
+"""The indices that such a request names."""
 
 FAILED = re.compile(rb'[^{]*\{\s*"error"\s*:')
 """The answer to a request that changed nothing."""
@@ -811,7 +814,8 @@ def _known(found: ElasticFindings, document: Document) -> list[Document]:
         if request and kind:
             put.append(one)
         elif request:
-            found.notes.add(LEFT_AS_THEY_WERE, request["path"].decode())
+            place = PLACE.search(request[0])
+            found.notes.add(LEFT_AS_THEY_WERE, place[0].decode() if place else "")
         elif kind:
             known.append((kind, PATH.search(one.before), one))
             put = [] if kind == "cluster settings" else put
