@@ -315,6 +315,12 @@ class TestKubernetes:
         for names in (["dump.json"], ["nodes.json", "all.json"]):
             cluster = ek.read([case.path(name) for name in names])
             assert (len(cluster.nodes), len(cluster.placement.node)) == (2, 2)
+        # asked behind cluster-info, of a release that prints a last line
+        dump = case.path("dump.json").read_bytes()
+        info = b"PS C:\\> kubectl cluster-info\nCoreDNS is running at https://127.0.0.1/kube-dns\n"
+        asked = b"\nTo further debug and diagnose, use it.\nPS C:\\> kubectl cluster-info dump\n"
+        session = info + asked + dump + b"Cluster info dumped to standard output\nPS C:\\>\n"
+        assert len(ek.read(session).placement.node) == 2
 
 
 class TestTables:

@@ -16,6 +16,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
@@ -140,10 +141,13 @@ class Document:
         zipped = self.data.startswith(ZIP_MAGIC) and b".npy" not in self.data[:HEAD_OF_ZIP]
         return zipped or self.data[TAR] == b"ustar"
 
-    @property
+    @cached_property
     def is_json(self) -> bool:
-        """Whether this begins as JSON does, and not as ``[root@node ~]#`` before text."""
-        return JSON_BEGINS.match(self.data) is not None
+        """Whether this begins as JSON does, and not as ``[root@node ~]#``, and no text follows."""
+        if not JSON_BEGINS.match(self.data):
+            return False
+        found = [] if self.data.rstrip().endswith((b"}", b"]")) else values_in(self.data)
+        return not found or not self.data[found[-1][1] :].strip()
 
     def line_at(self, offset: int) -> int:
         """Return the line, counted from 1, on which a byte stands."""
@@ -177,6 +181,13 @@ class Document:
     def beside_text(self) -> "tuple[Document, ...]":
         """Return the answers in JSON that a session has beside what it prints for people."""
         return tuple(one for one in self.values() if ANSWER.match(one.data))
+
+    def apart(self) -> "tuple[Document, ...]":
+        """Return the answers in JSON that a session has, and last what it prints for people."""
+        text = bytearray(self.data)
+        for start, end in reversed(values_in(self.data)):
+            text[start:end] = b"\n" * self.data.count(b"\n", start, end)
+        return (*self.beside_text(), replace(self, data=bytes(text)))
 
     def part(self, start: int, end: int, before: bytes = b"") -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""
@@ -237,6 +248,7 @@ AROUND = re.compile(
     rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"
     rb"|pod \"[^\"\n]*\"[^\n]* deleted[^\n]*(?:\n|\Z)"
     rb"|(?:Warning:|Defaulted container|Unable to use a TTY|Picked up )[^\n]*\n"
+    rb"|(?:[A-Z][\w ]+ is running at http|To further debug and |Cluster info dumped )[^\n]*\n"
     rb"|```[^\n]*(?:\n|\Z)"
     rb"|[ \t\r]*\n|[ \t]+\Z)*+"
 )

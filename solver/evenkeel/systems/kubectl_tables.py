@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from evenkeel.systems.notes import Notes
 
 TITLES = re.compile(
-    r"(?:\S{1,99}[#$>%] +)?((?:(?:NAMESPACE|NODE) +)+NAME(?: +\S+)*|NAME(?: +\S+)+)\s*"
+    r"(?:\S{1,99}[#$>%] +)?((?:[A-Z]{2,} +)+(?:NAME|POD|REPLICA)\b(?: +\S+)*|"
+    r"(?:NAME|POD|REPLICA)(?: +\S+)+)\s*"
 )
 COMMAND = re.compile(
-    r"(?:^|[#$>%] ?)(?:sudo )?(?:(?:microk8s|k3s|rke2|minikube)[ .])?(?:kubectl|oc|k)(?:\.exe)?"
+    r"(?:^|[#$>%] ?)(?:sudo )?(?:(?:microk8s|k3s|rke2|minikube)[ .])?(?:kubectl|oc|k|"
+    r"(?<=[#$>%] )k[a-z]{1,2})(?:\.exe)?"
     r"(?= [-\\a-z]|\s*$)(.*)|^[^\s|<]*[#$>%]\s*$"
 )
 SPACE = re.compile(r"[ \t](?:-n|--namespace)[ =]?([a-z0-9][-a-z0-9.]*)")
@@ -20,6 +22,9 @@ TITLE = re.compile(r"(?:NOMINATED|READINESS|DATA|ACCESS|RECLAIM|NODE(?= SELECTOR
 
 GAP, WORD = re.compile(r"\s{2,}"), re.compile(r"\S+(?: \([^()]*\))?")
 """What parts the cells of a row, and a cell without blanks such as ``2 (3m ago)``."""
+
+OWN_NAMES = {"POD", "REPLICA"}
+"""Titles of the names in tables without the title NAME."""
 
 AGAIN = "more than one state of {}: the last counts"
 LATER = (
@@ -59,8 +64,10 @@ def rows_of(
             marks = [*re.finditer(r"\S+(?: \S+)*", found[1])]
             titles = [one[0] for one in marks]
             starts = [found.start(1) + one.start() for one in marks]
-            if "NAME" not in titles:
+            if titles[0] == found[1]:  # one blank parts them
                 titles, starts = TITLE.findall(found[1]), []
+            if "NAME" not in titles:  # of columns that were chosen
+                titles = ["NAME" if one in OWN_NAMES else one for one in titles]
             if earlier:
                 notes.add(AGAIN, request)
             for key in earlier:
@@ -77,12 +84,14 @@ def rows_of(
                 continue
             values = {"NAMESPACE": space} | dict(zip(columns, cells, strict=False))
             values["NAME"] = values["NAME"].rpartition("/")[2]  # kinds come before names
-            kind = "NODE" if "NODE" in columns else columns[columns.index("NAME") + 1]
+            kind = "NODE" if "NODE" in columns else [*columns, ""][columns.index("NAME") + 1]
             key = values["NAMESPACE"] or "default", values["NAME"], kind
             if key in rows:
                 later.add(key)
             rows[key] = rows.get(key, {}) | values
             own.append(key)
+            if values.get("EVENT") == "DELETED":
+                del rows[key]
     if later:
         notes.add(LATER.format(len(later)))
     return [*rows.values()]

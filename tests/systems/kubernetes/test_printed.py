@@ -69,6 +69,23 @@ def test_nodes_come_before_names():
     assert placed(read(chosen)) == {"a/StatefulSet/db": ["n1"], "b/StatefulSet/db": ["n2"]}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "POD    STATUS    NODE\ndb-0   Running   n1\ndb-1   Running   n2\n",
+        "NODE   POD\nn1     db-0\nn2     db-1\n",
+        "EVENT      NAME   READY   STATUS    RESTARTS   AGE   IP         NODE\n"
+        "ADDED      db-0   1/1     Running   0          4m    10.0.0.1   n1\n"
+        "ADDED      db-2   1/1     Running   0          4m    10.0.0.3   n1\n"
+        "ADDED      db-1   1/1     Running   0          4m    10.0.0.2   n2\n"
+        "DELETED    db-2   0/1     Error     0          5m    10.0.0.3   n1\n",
+    ],
+    ids=["pods", "nodes first", "events"],
+)
+def test_columns_that_were_chosen_and_events_are_read(text):
+    assert placed(read(text)) == {"default/StatefulSet/db": ["n1", "n2"]}
+
+
 def test_nodes_have_their_state_and_their_zone():
     cluster = read(WIDE, NODES)
     assert cluster.nodes.alive.tolist() == [True, True, False]
@@ -138,9 +155,12 @@ def test_requests_of_objects_beside_tables_are_kept():
         "metadata": {"name": "api-1-a", "ownerReferences": [owner]},
         "spec": {"nodeName": "n3", "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
     }
-    cluster = read(WIDE, NODES, json.dumps(pod))
-    assert [*cluster.dimensions] == ["cpu", "pods"]
-    assert placed(cluster)["default/ReplicaSet/api-1"] == ["n3"]
+    answer = json.dumps(pod, indent=1)
+    for texts in (WIDE, NODES, answer), (f"{NODES}\n{answer}\n{WIDE}",), (f"{answer}\n{NODES}",):
+        cluster = read(*texts)
+        assert [*cluster.dimensions] == ["cpu", "pods"]
+        assert placed(cluster)["default/ReplicaSet/api-1"] == ["n3"]
+        assert not any("do not fit" in note for note in cluster.native.notes)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,6 @@ def test_replicas_in_tables_on_disks_that_nodes_lack_are_noted():
     [
         ("NAME   STATE    ROBUSTNESS\npvc-2  unknown  faulted\n", "no replica: pvc-2"),
         ("NAME   STATE    DISK\nw-r-1  running  u1\n", "columns NODE (w-r-1)"),
-        ("NAME   NODE  DISK\nw-r-1  n1    u1\n", "columns STATE (w-r-1)"),
         ("NAME   ROBUSTNESS\npvc-2  faulted\n", "columns STATE (pvc-2)"),
     ],
 )
@@ -127,6 +126,30 @@ def test_a_node_counts_as_one_disk_where_columns_leave_disks_out(stated):
     else:
         chosen += b"w-r-0000000b  stopped  <none>\n"
         assert read(chosen)[:2] == (["n1/disk of n1"], [0, -1])
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "note"),
+    [
+        ("NAME          NODE  DISK\nw-r-0000000a  n1    u1\nw-r-0000000b  <none>  <none>\n",
+         [0, -1], "no states of replicas in tables"),
+        ("NODE  DISK  REPLICA       STATE\nn1    u1    w-r-0000000a  running\n",
+         [0], "count as stopped long ago"),
+        ("VOLUME  NAME          NODE  DISK  STATE\nw       w-r-0000000a  n1    u1    running\n",
+         [0], "count as stopped long ago"),
+        ("a@b:~$ kl get replica -w --output-watch-events\n"
+         "EVENT     NAME          DATA ENGINE  STATE    NODE  DISK  INSTANCEMANAGER\n"
+         "ADDED     w-r-0000000a  v1           stopped                     \n"
+         "ADDED     w-r-0000000b  v1           running  n2    u2    im-2\n"
+         "MODIFIED  w-r-0000000a  v1           running  n1    u1    im-1\n"
+         "DELETED   w-r-0000000b  v1           stopped  n2    u2\n^Ca@b:~$ kl get volume\n",
+         [0], "2 rows of tables come again"),
+    ],
+)  # fmt: skip
+def test_columns_that_were_chosen_and_events_are_read(text, node, note):
+    disks, found, notes = read(text.encode())
+    assert (disks, found) == (["n1/u1"], node)
+    assert note in notes and "do not fit" not in notes
 
 
 def test_sizes_in_tables_are_bytes():

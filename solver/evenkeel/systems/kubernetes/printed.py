@@ -21,8 +21,8 @@ UNTITLED = re.compile(
 """The columns of ``kubectl get pods -o wide``, and a row without its titles."""
 
 PLACES = re.compile(
-    r"^(?:.{0,200}[#$>%] +)?(?:NAMESPACE +)?(?:NODE +(?:NAMESPACE +)?NAME\b|NAME +"
-    r"(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|NODE\b|"
+    r"^(?:.{0,200}[#$>%] +)?(?:(?:NAMESPACE|EVENT) +)*(?:NODE +(?:NAMESPACE +)?(?:NAME|POD)\b|"
+    r"(?:NAME|POD) +(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|(?:(?:STATUS|PHASE|IP) +)*NODE\b|"
     rf"STATUS +AGE\b.*\n[ \t]*\S+ +(?:Not)?Ready\b))|^{UNTITLED.pattern}",
     re.MULTILINE,
 )

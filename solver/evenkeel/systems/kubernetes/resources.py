@@ -437,7 +437,8 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Split documents into objects, and report those that do not fit their kind."""
     found, pages = Objects(faults), Pages()
-    for given in last_answers(found.notes, documents):
+    parts = [part for one in documents for part in (one.apart() if is_table(one, HEAD) else (one,))]
+    for given in last_answers(found.notes, parts):
         if not given.data.isascii():
             before = len(faults.faults)
             given.text(faults)

@@ -22,9 +22,9 @@ ANSWER = re.compile(
     rb"(?<!/api)/v1/(?:volumes|nodes|settings)\b"
 )
 TABLE = re.compile(
-    rb"^(?:.*[#$>%] +)?(?:NAMESPACE +)?NAME +(?:"
+    rb"^(?:.*[#$>%] +)?(?=(?:[A-Z]{2,} +)*(?:NAME|REPLICA)\b)(?:"
     rb".*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
-    rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)?\S+-r-[0-9a-f]{8} )",
+    rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)*?(?!instance-manager-)\S+-r-[0-9a-f]{8}\s)",
     re.MULTILINE,
 )
 """What is in the beginning of an answer, and of a table, also of columns that were chosen."""
@@ -58,6 +58,7 @@ LEFT_OUT = {
 }
 """What tables lack, by the kind of a resource."""
 
+STATELESS = "no states of replicas in tables: those that have a node count as running"
 NO_COLUMNS = "rows of tables without their columns {}: they are not counted"
 NO_REPLICAS = "volumes of which tables have no replica: {}: they are not counted"
 
@@ -147,6 +148,9 @@ def resources_of_rows(notes: Notes, rows: Sequence[Row], stated: Container[str])
         for row in rows
         if "DISK" in row or REPLICA.fullmatch(row["NAME"])
     ]
+    if any("STATE" not in row for row in held):
+        notes.add(STATELESS)
+        held = [{"STATE": "running" if row.get("NODE") else "stopped", **row} for row in held]
     whole = _whole(notes, held, ("STATE", "NODE", "DISK"))
     replicas = [(row["NAME"].rpartition("-r-")[0], row) for row in whole]
     sizes = {name: volumes.get(name, {}).get("SIZE", "") or "1" for name, _ in replicas}

@@ -298,7 +298,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     first: dict[tuple[str, str], str] = {}
     rows: list[dict[str, str]] = []
     answers: list[tuple[str, Raw]] = []
-    for document in last_answers(objects.notes, documents):
+    parts = [part for one in documents for part in (one.apart() if is_table(one, HEAD) else (one,))]
+    for document in last_answers(objects.notes, parts):
         if is_table(document, HEAD):
             rows += rows_of(objects.notes, document.text(faults), NEVER, ())
             continue
