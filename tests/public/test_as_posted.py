@@ -25,7 +25,6 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("tables/stores-of-pd-ctl", "stores.json", "needs one table of replicas"),
         ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
         ("helix/view-of-the-first-release", "view.json", "as records"),
-        ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
         *(("kafka/outputs-of-other-clients", file, "kafka-topics.sh --describe")
           for file in ("astraea.txt", "topics.json", "state.json")),
         ("ceph/lines-of-a-session", "group.txt", "ceph osd crush dump"),

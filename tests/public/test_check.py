@@ -305,6 +305,9 @@ SOUND = {
     "nats/answer-of-the-first-releases": {
         "jetstream.json": "list none (nats02): ask with --streams",
     },
+    "nats/report-with-boxes": {
+        "report.txt": "nats server request jetstream --all … 2 nodes, 2 alive · 0 partitions",
+    },
     "nats/inaccessible-stream": {
         "session.txt": "(events): their servers are down … 6 nodes, 3 alive · 4 partitions",
     },

@@ -84,6 +84,8 @@ class Document:
     cut: bool = False
     # which of the sources it is from, whose names may be the same
     source: int = 0
+    # whether a table that it was made of is not there to its end
+    cut: bool = False
 
     @classmethod
     def load(cls, source: Source) -> "Document":

@@ -6,7 +6,7 @@ numbers.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple
 
 from evenkeel.systems.documents import Document
@@ -87,6 +87,9 @@ ENDING = 4
 LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
 """Note on what was printed in part, by its places."""
 
+CUT_OFF = "tables whose lower border is missing, in {}: the rows behind are not counted"
+"""Note on what was not copied to its end, by files."""
+
 
 class Printed(NamedTuple):
     """A table in a text."""
@@ -95,6 +98,7 @@ class Printed(NamedTuple):
     lines: list[int]  # the line of each, counted from 1
     before: str  # the text above, up to the table before
     after: str  # the line that ends it
+    cut: bool = False  # whether it is in a box whose lower border is missing
 
 
 def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Printed]:
@@ -103,8 +107,9 @@ def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Prin
     A line without a first cell continues the cells of the row above.
 
     >>> text = "> SHOW IT\n id | size \n----+-----\n  7 |   9 \n(1 row)\n"
-    >>> tables_in(text, {"id", "size"}.issubset)
-    [Printed(rows=[['id', 'size'], ['7', '9']], lines=[2, 4], before='> SHOW IT', after='(1 row)')]
+    >>> (table,) = tables_in(text, {"id", "size"}.issubset)
+    >>> table.rows, table.lines, table.before, table.after
+    ([['id', 'size'], ['7', '9']], [2, 4], '> SHOW IT', '(1 row)')
     """
     if STACKED.search(text[:HEAD]):
         stacked = _stacked(text)
@@ -122,13 +127,25 @@ def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Prin
         ruled = drawn or (ruled and not line.strip())
         if start >= 0 and (begins or ends):
             if any(map(str.strip, lines[start + 1 : number])):  # else words with bars
-                own = Printed([], [], "\n".join(lines[done:start]), line.strip())
+                cut = is_cut(lines[start:number])
+                own = Printed([], [], "\n".join(lines[done:start]), line.strip(), cut)
                 _add_rows(own, start, lines[start:number])
                 found.append(own)
                 done = number
             start = -1
         start = number if begins else start
     return found
+
+
+def is_cut(lines: Iterable[str]) -> bool:
+    """Return whether lines begin with a table in a box, or its titles, that is not closed.
+
+    >>> is_cut(["| id |", "+----+", "| 7  |", "$"]), is_cut([" id |", "----+", " 7  |"])
+    (True, False)
+    """
+    begins = (line.strip().translate(BOX)[:1] for line in lines if line.strip())
+    drawn = "".join(takewhile(lambda mark: mark in "|+", begins))
+    return "+" in drawn and drawn[-1] != "+"
 
 
 def _names(titles: Iterable[str]) -> frozenset[str]:

@@ -12,6 +12,30 @@ from tests.support.dumps.nats import answer, answers, encoded, stream
 
 SERVERS = ["n1", "n2", "n3", "n4"]
 PEERS = ("n1", "n2", "n3")
+SUMMARY = """\
+╭─────────────────────────────╮
+│      JetStream Summary      │
+├────────┬─────────┬──────────┤
+│ Server │ Cluster │ Streams  │
+├────────┼─────────┼──────────┤
+│ n1     │ C       │ 2        │
+│ n2     │ C       │ 2        │
+│ n3     │ C       │ 2        │
+│ n4     │ C       │ 0        │
+├────────┼─────────┼──────────┤
+│        │         │ 6        │
+╰────────┴─────────┴──────────╯
+"""
+REPORT = """\
+╭──────────────────────────────────────────╮
+│              Stream Report               │
+├────────┬─────────┬───────┬───────────────┤
+│ Stream │ Storage │ Bytes │ Replicas      │
+├────────┼─────────┼───────┼───────────────┤
+│ S      │ File    │ 9 B   │ n1*, n2, n3   │
+│ T      │ File    │ 9 B   │ n1, n2*, n3   │
+╰────────┴─────────┴───────┴───────────────╯
+"""
 
 
 def named(cluster, p=0):
@@ -126,6 +150,27 @@ class TestWhatIsRead:
             file.write_bytes(encoded([one]))
         with pytest.raises(ek.InvalidInput, match="already given"):
             ek.read(files)
+
+    @pytest.mark.parametrize("warned", [True, False])
+    def test_servers_of_a_report_without_its_peers_are_read(self, warned):
+        below = "\n\nWARNING: No cluster meta leader found. The cluster expects 7 nodes\n"
+        cluster = ek.read(f"{SUMMARY}{below if warned else ''}\n{REPORT}".encode())
+        assert [*cluster.nodes.names] == SERVERS
+        assert ("no server leads JetStream" in notes_of(cluster)) == warned
+        assert "lower border" not in notes_of(cluster)
+
+    def test_answers_that_name_no_leader_are_noted(self):
+        lines = answers(SERVERS, [("S", PEERS, "n1")])
+        for line in lines:
+            line["data"]["meta_cluster"] = {"name": "C", "leader": "", "cluster_size": 7}
+        assert "no server leads JetStream" in notes_of(read(lines))
+        assert not left_alone(read(lines))
+
+    @pytest.mark.parametrize("text", [SUMMARY + REPORT, REPORT], ids=["servers", "streams"])
+    def test_a_table_that_was_not_copied_to_its_end_is_noted(self, text):
+        cut = ek.read(text.rstrip().rpartition("\n")[0].encode())
+        assert "tables whose lower border is missing, in <bytes>" in notes_of(cut)
+        assert [*cut.partitions.names] == ["S", "T"]
 
     def test_tables_for_people_are_refused_with_a_hint(self):
         with pytest.raises(ek.InvalidInput, match="server request jetstream --all"):

@@ -66,6 +66,40 @@ class TestReading:
         assert cluster.nodes.alive.tolist() == [True, False]
         assert list(cluster.partitions.names) == ["q", "r"]
 
+    @pytest.mark.parametrize(
+        ("title", "last", "known", "up"),
+        [
+            ("Disk Nodes", "rabbit@b", "ab", "ab"),
+            ("Running Nodes", "rabbit@a", "abcd", "ab"),
+            ("Versions", "4.0.5", "abcd", "ac"),
+            ("", "", "abcd", "ac"),
+        ],
+    )
+    def test_a_status_that_is_printed_in_part_is_noted(self, title, last, known, up):
+        blocks = ["Cluster status of node rabbit@a ...", "Basics", "Cluster name: x"]
+        blocks += ["Disk Nodes", "rabbit@a\nrabbit@b\nrabbit@c\nrabbit@d"]
+        blocks += ["Running Nodes", "rabbit@a\nrabbit@c", "Versions", "rabbit@a: RabbitMQ 4.0.5"]
+        lines = "\n\n".join([*blocks, "Alarms", "(none)", "Network Partitions", "(none)"])
+        end = lines.index(last, lines.index(title)) + len(last) if last else len(lines)
+        status = lines[:end].encode()
+        cluster = registry.read(text([queue(online=["rabbit@a", "rabbit@b"])]), status)
+        names = [name.removeprefix("rabbit@") for name in cluster.nodes.names]
+        assert names == [*known]
+        assert [name for name, n in zip(names, cluster.nodes.alive, strict=True) if n] == [*up]
+        notes = " ".join(registry.find("rabbitmq").left_out(cluster))
+        assert ("cluster_status that ends behind" in notes) == bool(title)
+        assert f'ends behind "{title}"' in notes or not title
+
+    def test_a_box_without_its_lower_border_is_noted(self):
+        rows = ["| name | type   | leader   | members              |"]
+        rows += ["| q    | quorum | rabbit@a | [rabbit@a, rabbit@b] |"]
+        border = "+------+--------+----------+----------------------+"
+        whole = "\n".join([border, rows[0], border, rows[1], border])
+        for listing, is_cut in ((whole, False), (whole.rpartition("\n")[0], True)):
+            cluster = registry.read(listing.encode())
+            notes = " ".join(registry.find("rabbitmq").left_out(cluster))
+            assert ("tables whose lower border is missing" in notes) == is_cut
+
     def test_a_queue_that_lost_its_majority_stays_as_it_is(self, tmp_path):
         cluster = read()
         stays = (cluster.placement.flags & Flag.PINNED) > 0

@@ -12,7 +12,7 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int64, decode_json
 from evenkeel.systems.nats.printed import in_json
 from evenkeel.systems.notes import Notes, Pages, last_states
-from evenkeel.systems.printed import HEAD
+from evenkeel.systems.printed import CUT_OFF, HEAD
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
 KINDS: dict[Kind, Sequence[bytes]] = {
@@ -43,6 +43,10 @@ WORDS = re.compile(
 SILENT = (
     "streams of which no server answers ({}): their servers are down, or they have no leader; they "
     "are left alone"
+)
+NO_LEADER = (
+    "no server leads JetStream: before one does, no request moves a stream; start the servers that "
+    "are missing (nats server report jetstream)"
 )
 UNNAMED = "Server name unknown at this time"
 """What stands for the name of a peer that no server has heard of since it started."""
@@ -219,6 +223,9 @@ class NatsFindings:
     notes: Notes = field(default_factory=Notes)
     # streams that are named, and of which no server answers
     _silent: set[str] = field(default_factory=set)
+    # the leaders of JetStream that answers name, "" where they know of none
+    _leaders: set[str] = field(default_factory=set)
+    _lists_peers: bool = False  # whether some answer lists the peers of JetStream
     _names: dict[str, str] = field(default_factory=dict)
     _pages: Pages = field(default_factory=Pages)
 
@@ -229,19 +236,20 @@ class NatsFindings:
     def strangers(self, names: Sequence[str]) -> list[str]:
         """Return the servers that JetStream does not list, where it lists any, or has no name of.
 
-        >>> found = NatsFindings(FaultList(), "A")
+        >>> found = NatsFindings(FaultList(), "A", _lists_peers=True)
         >>> found.strangers(["a", "Server name unknown at this time (...)"])
-        ['Server name unknown at this time (...)']
+        ['a', 'Server name unknown at this time (...)']
         """
-        listed = any(one.member for one in self.servers.values())
         return [
             name for name in names
-            if name.startswith(UNNAMED) or (listed and not self.server(name).member)
+            if name.startswith(UNNAMED) or (self._lists_peers and not self.server(name).member)
         ]  # fmt: skip
 
     def take(self, documents: Sequence[Document]) -> None:
         """Take all answers in documents, of those on the same in a session the last."""
-        read = (answer for document in documents for answer in in_json(document))
+        read = [answer for document in documents for answer in in_json(document)]
+        if cut := sorted({one.name for one in read if one.cut}):
+            self.notes.add(CUT_OFF, *cut)
         given = (one for document in read for one in self._given(document))
         unnamed: list[tuple[str, Data]] = []
         for at, answer in last_states(self.notes, given):
@@ -257,6 +265,8 @@ class NatsFindings:
                 note = "servers known by their identifier alone ({}): add /varz of each"
                 self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
+        if self._leaders == {""}:
+            self.notes.add(NO_LEADER)
         if silent := sorted(self._silent - {name for _, name in self.streams}):
             self.notes.add(SILENT, *silent)
         self._pages.note(self.notes)
@@ -307,6 +317,8 @@ class NatsFindings:
             note = "the streams of servers that count some and list none ({}): ask with --streams"
             self.notes.add(note, name or data.server_id[:12])
         if (meta := data.meta_cluster) is not None:
+            self._leaders |= {meta.leader} if meta.leader or not meta.replicas else set()
+            self._lists_peers |= bool(meta.replicas)
             for one in {meta.leader, name} - {""}:
                 self.server(one).member = True
             for peer in meta.replicas:

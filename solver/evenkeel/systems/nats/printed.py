@@ -31,6 +31,9 @@ FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z ]*?):[ \t]+(\S.*)$", re.MULTILINE)
 SILENT = re.compile(r"Inaccessible Streams[ \t|│]*\n((?:[ \t]*[^\w\s][^\n]*(?:\n|\Z))*)")
 """The title of a table with names of streams alone, and its lines."""
 
+LEADERLESS = "No cluster meta leader found"
+"""What the report on servers warns of below its tables."""
+
 YES, NO = {"true", "yes"}, {"false", "no"}
 CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": True}
 """The states of peers."""
@@ -42,23 +45,36 @@ def in_json(document: Document) -> tuple[Document, ...]:
         return (document,)
     faults = FaultList()
     text = document.data.decode("utf-8", "replace")
-    streams = [table_of(faults, "", one) for one in tables_in(text, _are_streams)]
-    peers = [table_of(faults, "", one) for one in tables_in(text, _are_peers)]
-    clusters = {
-        name.rstrip("*"): cluster
-        for one in tables_in(text, {"server", "cluster"}.issubset)
-        for name, cluster in zip(
-            *map(table_of(faults, "", one).cells, ("server", "cluster")), strict=True
-        )
+    printed = [
+        tables_in(text, known)
+        for known in (_are_streams, _are_peers, {"server", "cluster", "streams"}.issubset)
+    ]
+    cut = any(one.cut for tables in printed for one in tables)
+    streams, peers, servers = ([table_of(faults, "", one) for one in tables] for tables in printed)
+    of_servers = {
+        name: cluster
+        for one in servers
+        for name, cluster in zip(one.cells("server"), one.cells("cluster"), strict=True)
+        if name
     }
+    clusters = {name.rstrip("*"): cluster for name, cluster in of_servers.items()}
     answers: list[Any] = [[*_of_reports(faults, streams), *_of_descriptions(faults, text)]]
     answers += (_of_peers(one, clusters) for one in peers)
+    if not peers:
+        leader = next((one.rstrip("*") for one in of_servers if one.endswith("*")), "")
+        # without a warning, each of them is alone
+        answers += (
+            _answer(name, cluster, {"leader": leader or ("" if LEADERLESS in text else name)})
+            for name, cluster in clusters.items()
+        )
     silent = [one.strip() for lines in SILENT.findall(text) for one in re.split(r"[|│\n]", lines)]
     if silent := [one for one in silent if re.search(r"\w", one)]:
         answers.append({"type": LISTED, "streams": None, "missing": silent})
-    read = tuple(replace(document, data=msgspec.json.encode(one)) for one in answers if one)
-    cut = any(one.notes for one in streams + peers)
-    return (document,) if faults or cut or not read else (*document.beside_text(), *read)
+    read = tuple(
+        replace(document, data=msgspec.json.encode(one), cut=cut) for one in answers if one
+    )
+    less = any(one.notes for one in streams + peers)
+    return (document,) if faults or less or not read else (*document.beside_text(), *read)
 
 
 def _are_streams(titles: frozenset[str]) -> bool:
@@ -133,9 +149,13 @@ def _of_peers(table: Table, clusters: Mapping[str, str]) -> dict[str, Any]:
     }  # fmt: skip
     leader = next((n for n, led in zip(peers, leads, strict=True) if led == "yes"), "")
     others = [one for name, one in peers.items() if name != leader]
-    group = {"leader": leader, "replicas": others}
-    own = {"name": clusters.get(leader, "")}
-    return {"server_id": leader, "server_name": leader, "meta_cluster": group, "cluster": own}
+    return _answer(leader, clusters.get(leader, ""), {"leader": leader, "replicas": others})
+
+
+def _answer(name: str, cluster: str, group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a server answers of itself, and of the peers of JetStream."""
+    own = {"server_id": name, "server_name": name, "cluster": {"name": cluster}}
+    return {**own, "meta_cluster": group}
 
 
 def _stream(

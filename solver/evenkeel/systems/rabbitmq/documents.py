@@ -15,7 +15,7 @@ from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, Pages, last_states
-from evenkeel.systems.printed import HEAD
+from evenkeel.systems.printed import CUT_OFF, HEAD
 from evenkeel.systems.rabbitmq.printed import in_json
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
@@ -78,6 +78,11 @@ WORDS = re.compile(
 )
 """Words of RabbitMQ's tools, and names of its nodes."""
 
+CUT_SHORT = (
+    "a cluster_status that ends behind {}: states, alarms and partitions of nodes behind it are "
+    "unknown; print all of it"
+)
+
 MOST_NAMED = 5  # queues that a note names; the rest is counted
 
 
@@ -125,6 +130,7 @@ class Status(msgspec.Struct):
     maintenance_status: dict[str, str] | list[Any] = {}
     partitions: Any = None
     alarms: Any = None
+    cut: str = ""  # the last title, where it is printed in part
 
 
 class Node(msgspec.Struct):
@@ -157,6 +163,7 @@ class QueueFindings:
     # nodes with a memory or disk alarm, which take no members
     alarmed: set[str] = field(default_factory=set)
     apart: set[str] = field(default_factory=set)  # nodes in a network partition
+    may_miss_running: bool = False  # whether the list of nodes that run may go on
     notes: Notes = field(default_factory=Notes)
     pages: Pages = field(default_factory=Pages)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -204,6 +211,8 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Queu
     read = (answer for one in documents for answer in in_json(one))
     given = ((one.origin, *_subject(one, i), one) for i, one in enumerate(read))
     for document in last_states(found.notes, given):
+        if document.cut:
+            found.notes.add(CUT_OFF, document.name)
         kind = recognises(document)
         if kind == "queues":
             named = _vhost(document)
@@ -313,6 +322,9 @@ def _take_status(found: QueueFindings, document: Document) -> None:
     status = decode_json(found.faults, document, Status)
     if status is None:
         return
+    if status.cut:
+        found.notes.add(CUT_SHORT, f'"{status.cut.title()}"')
+        found.may_miss_running |= status.cut == "running nodes"
     listed = {*status.disk_nodes, *status.ram_nodes}
     running = status.running_nodes
     if isinstance(running, str):

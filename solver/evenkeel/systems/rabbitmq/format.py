@@ -532,19 +532,22 @@ def _beside(found: QueueFindings) -> Iterator[str]:
 
 
 def _states(found: QueueFindings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
-    """Return the states of nodes; without a status, nodes that are online for a queue are up."""
+    """Return the states of nodes; without a status, nodes that are online for a queue are up.
+
+    So are those that a status which is not there to its end may leave out.
+    """
     up = {*found.running}
-    if not found.nodes:
-        members: set[str] = set()
+    if not found.nodes or found.may_miss_running:
+        supposed = set[str]() if found.nodes else {*nodes}  # where nothing tells
         for queue in queues:
-            up |= {*queue.online} if isinstance(queue.online, list) else {*members_of(queue)}
+            members = {*members_of(queue)}
+            up |= {*queue.online} if isinstance(queue.online, list) else members & supposed
             up |= {queue.leader or ""}
-            members |= {*members_of(queue)}
-        up |= {*nodes} - members
-        if down := sorted({*nodes} - up):
+        up |= supposed.difference(*map(members_of, queues))
+        if down := sorted({*(found.nodes or nodes)} - up):
             found.notes.add(
-                f"no status of the cluster: {some_of(down, printable, MOST_NAMED)}, online for no "
-                "queue, counts as down"
+                f"no whole status of the cluster: {some_of(down, printable, MOST_NAMED)}, online "
+                "for no queue, counts as down"
             )
     alive = np.array([name in up for name in nodes], np.bool_)
     drained = np.array([name in found.drained for name in nodes], np.bool_)

@@ -17,7 +17,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.csv_text import read_table
 from evenkeel.systems.documents import Document
-from evenkeel.systems.printed import HEAD
+from evenkeel.systems.printed import HEAD, is_cut
 
 TITLES = re.compile(
     rb"^[ \t|\"\xe2\x94\x82]*(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",
@@ -101,10 +101,11 @@ def in_json(document: Document) -> tuple[Document, ...]:
         answers.append(_status_of_cluster(data))
     if ERLANG.match(head):
         answers.append([*_rows_of_terms(data)])
+    cut: list[bool] = []
     if STATUS.search(head):
-        answers.append([*_rows_of_status(faults, data)])
+        answers.append([*_rows_of_status(faults, data, cut)])
     if TITLES.search(head) or ROW.search(head):
-        answers.append([*_rows_of_tables(faults, data)])
+        answers.append([*_rows_of_tables(faults, data, cut)])
     zones = ZONE.findall(data) if ZONE.match(head.lstrip()) else []
     if zones and not ZONE.sub(b"", data).strip():
         answers.append({node.decode(): zone.decode() for node, zone in zones})
@@ -112,19 +113,23 @@ def in_json(document: Document) -> tuple[Document, ...]:
         return (document,)
     read = (msgspec.json.encode(answer) for answer in answers)
     beside = document.beside_text() if answers else ()
-    return (*beside, *(replace(document, data=one) for one in read)) or (document,)
+    made = (replace(document, data=one, cut=any(cut)) for one in read)
+    return (*beside, *made) or (document,)
 
 
 def _status_of_cluster(data: bytes) -> dict[str, Any]:
-    """Return the status of a cluster; empty where no node runs."""
+    """Return the status of a cluster; lists behind its last title may go on."""
     text = CLUSTER.split(data)[-1].decode("utf-8", "replace")  # the last that a session has
     if terms := dict(TERM.findall(text)):
         lists = {name: ATOM.findall(listed) for name, listed in terms.items()}
         return {"disk_nodes": lists.get("disc", []), "ram_nodes": lists.get("ram", []), **lists}
     parts = TITLE.split(text)
     below = {title.lower(): lines for title, lines in zip(parts[1::2], parts[2::2], strict=True)}
+    # whatever a release prints there, the partitions are behind the nodes
+    cut = "" if "network partitions" in below else next(reversed(below), "basics")
+    whole = below if "running nodes" in below else {}
     nodes = {
-        f"{kind}_nodes": re.findall(r"^\S+@\S+$", below.get(f"{kind} nodes", ""), re.MULTILINE)
+        f"{kind}_nodes": re.findall(r"^\S+@\S+$", whole.get(f"{kind} nodes", ""), re.MULTILINE)
         for kind in ("disk", "ram", "running")
     }
     states = re.findall(r"^Node: (\S+), status: (.*)$", text, re.MULTILINE)
@@ -134,11 +139,14 @@ def _status_of_cluster(data: bytes) -> dict[str, Any]:
     ]
     alarms = re.findall(r"\balarm on node (\S+)", text)
     others = {"maintenance_status": dict(states), "partitions": dict(apart)}
-    return {**nodes, **others, "alarms": [{"node": name} for name in alarms]}
+    return {**nodes, **others, "alarms": [{"node": name} for name in alarms], "cut": cut}
 
 
-def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the queues of all tables, with the virtual host that their banner or command names."""
+def _rows_of_tables(faults: FaultList, data: bytes, cut: list[bool]) -> Iterator[dict[str, Any]]:
+    """Yield the queues of all tables, with the virtual host that their banner or command names.
+
+    ``cut`` receives whether each is a box without its lower border.
+    """
     begins = [0, *(one.start() for one in LISTING.finditer(data)), len(data)]
     columns = COLUMNS
     for begin, end in pairwise(begins):
@@ -154,6 +162,7 @@ def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
         for start in starts:
             stop = END.search(part, start)
             table = part[start : stop.start() if stop else len(part)]
+            cut.append(is_cut(table.decode("utf-8", "replace").split("\n")))
             if not any(mark in table for mark in MARKS):
                 lines = [CELL.findall(line) for line in table.split(b"\n")]
                 # classic queues have no members: empty cells, which blanks do not show
@@ -176,12 +185,14 @@ def _rows_of_tables(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
                 yield of | {name: _value(name, cell) for name, cell in queue.items()}
 
 
-def _rows_of_status(faults: FaultList, data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the queues of which the state of each member is printed."""
+def _rows_of_status(faults: FaultList, data: bytes, cut: list[bool]) -> Iterator[dict[str, Any]]:
+    """Yield the queues of which the state of each member is printed; ``cut`` as above."""
     starts = [*STATUS.finditer(data)]
     ends = [one.start() for one in starts[1:]] + [len(data)]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        table = read_table(faults, Document("", data[start.end() : end]))
+        printed = data[start.end() : end]
+        cut.append(is_cut(printed.decode("utf-8", "replace").split("\n")))
+        table = read_table(faults, Document("", printed))
         names, states = table.cells("node name"), table.cells("raft state")
         has_votes = "membership" in table.columns  # since 3.13
         votes = table.cells("membership") if has_votes else [""] * len(names)
