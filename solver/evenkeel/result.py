@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, Violation, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
-from evenkeel.measure.compare import Comparison
+from evenkeel.measure.compare import Comparison, relocations
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.disks import DiskReport, disk_report, least_price, price_of_moves
 from evenkeel.measure.explain import Explanation, explain
@@ -601,6 +601,8 @@ class Result(Reported, Shown):
                 f": the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
             )
         inside = f", inside nodes {self.disks.moves:,}" if self.disks is not None else ""
+        if beside := relocations(self.cluster.placement, self.placement) - compared.moves:
+            inside += f", {beside:,} moved beside another of their partition"
         lines.append(f"  moves {compared.moves:,}{inside}, {changes}{short}")
         before = dict(
             zip(

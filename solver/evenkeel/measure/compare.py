@@ -167,7 +167,11 @@ def joined(before: Placement, after: Placement) -> Flags:
 def relocations(before: Placement, after: Placement) -> int:
     """Count the replicas that leave nodes for others, also for one where their partition stands."""
     size = int(max(before.node.max(initial=-1), after.node.max(initial=-1))) + 2
-    pairs = (one.owner.astype(np.int64) * size + one.node + 1 for one in (before, after))
+    pairs = [one.owner.astype(np.int64) * size + one.node + 1 for one in (before, after)]
+    if np.array_equal(before.first, after.first):
+        changed = np.zeros(len(after.first), bool)
+        changed[after.owner[before.node != after.node]] = True
+        pairs = [own[changed[after.owner]] for own in pairs]
     pair, more = more_often(*pairs)
     return int(more[pair % size > 0].sum())
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Audit
+from evenkeel.measure.compare import relocations
 from evenkeel.measure.levelness import Levelness, mean_note
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
@@ -329,6 +330,9 @@ def movement_table(result: Any) -> Table:
     ]  # fmt: skip
     if result.cost is not None or not result.goals_asked:
         del rows[1]  # no goals to reach
+    if beside := relocations(cluster.placement, result.placement) - compared.moves:
+        text = "to nodes with another of their partition, which count as no moves"
+        rows.insert(1, ("moved beside", beside, text))
     full = max(1, *(count for _, count, _ in rows))
     bars = [count / full for _, count, _ in rows]
     rows.append(("leader changes", compared.leader_changes, _data_of_leads(result)))
@@ -706,7 +710,8 @@ def _changes(result: Any) -> list[str | Table]:
     """Write how many moves there are beside what is proven of them, and between which domains."""
     cluster, compared = result.cluster, result.comparison
     if not compared.moves:
-        return ["No replica moves.", movement_table(result)]
+        moved = relocations(cluster.placement, result.placement)
+        return [*([] if moved else ["No replica moves."]), movement_table(result)]
     tiers = cluster.topology.tiers
     if not tiers:
         return [movement_table(result), "The cluster has no tiers to sum the moves up by."]

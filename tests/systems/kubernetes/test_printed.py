@@ -5,6 +5,7 @@ import json
 import pytest
 
 import evenkeel as ek
+from evenkeel.view.results import report, result_page
 
 WIDE = """\
 NAME                   READY   STATUS        RESTARTS     AGE   IP         NODE
@@ -84,6 +85,20 @@ def test_nodes_come_before_names():
 )
 def test_columns_that_were_chosen_and_events_are_read(text):
     assert placed(read(text)) == {"default/StatefulSet/db": ["n1", "n2"]}
+
+
+def test_evictions_that_are_no_moves_are_reported():
+    rows = "".join(
+        f"db-{i}   1/1     Running   0          9d    10.0.0.{i}   n{i}\n" for i in (1, 2)
+    )
+    cluster = read(f"{TITLES}\n{rows}").drain("n2")
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert (result.comparison.moves, result.comparison.forced) == (0, 1)
+    assert "moves 0, 1 moved beside another of their partition, 1 forced" in str(result)
+    assert "moved beside    1" in report(result)
+    assert "moved beside" in result_page(result) and "No replica moves." not in result_page(result)
+    unmoved = ek.solve(read(f"{TITLES}\n{rows}"))
+    assert "moved beside" not in str(unmoved) + report(unmoved)
 
 
 def test_nodes_have_their_state_and_their_zone():
