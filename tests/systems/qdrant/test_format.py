@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag
 from tests.support.dumps.qdrant import answers, cluster_of, encoded
 from tests.support.systems.bench import System
@@ -32,6 +33,15 @@ def left_alone(cluster):
 def test_what_qdrant_changes_itself_is_left_alone(states, transfers, more, kept):
     rows = answers({0: [1, 2]}, [1, 2], states, transfers, **more)
     assert left_alone(read(cluster_of([1, 2, 3]), *rows)) is kept
+
+
+def test_a_shard_whose_own_peers_are_active_is_not_lost():
+    rows = answers({0: [2, 3]}, [2, 3]) + answers(
+        {0: [2, 3]}, [1], {(0, 2): "Dead", (0, 3): "Dead"}
+    )
+    cluster = read(cluster_of([1, 2, 3]), *rows)
+    assert left_alone(cluster) and not stranded(cluster.placement).any()
+    assert "or not so for all peers" in " ".join(cluster.native["notes"])
 
 
 def test_a_file_names_its_collection(tmp_path):

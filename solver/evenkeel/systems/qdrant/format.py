@@ -186,7 +186,8 @@ def _held(found: QdrantFindings, key: Key, alive: Mapping[int, bool], gone: set[
     }
     for reason in (reason for reason, holds in why.items() if holds):
         found.notes.add(f"{reason}; they are left alone ({{}})", name)
-    kept, lost = any(why.values()), not any(alive[p] and "Active" in own[p].states for p in whole)
+    kept = any(why.values())
+    lost = not any(alive[peer] and "Active" in one.states for peer, one in own.items())
     flags = [
         (KEPT if kept else 0)
         | (int(MARKS) if lost else 0)
