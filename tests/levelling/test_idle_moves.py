@@ -148,3 +148,31 @@ def test_nights_of_few_arrivals_cost_about_as_many_moves_as_one_without_budgets(
     # the fullest nodes are relieved tonight, by moves to others that will take no part in the end
     most = (1.1 if seed % 2 else 1.6) + 0.5 * (budget == "node_in")
     assert sum(by_nights) <= most * at_once.comparison.moves, by_nights
+
+
+@pytest.mark.parametrize(
+    ("load", "held", "moves"),
+    [
+        ([363, 1535, 2240, 5628], [[0, 1, 3], [1, 2, 3], [0, 1, 2], [0, 1, 2]], 1),
+        (
+            [250, 12473, 23392, 216576, 658555, 4029, 197143, 4175],
+            [
+                [1, 2, 4],
+                [0, 1, 3],
+                [0, 1, 2],
+                [0, 1, 2],
+                [1, 2, 3],
+                [0, 1, 3],
+                [0, 1, 2],
+                [1, 2, 4],
+            ],
+            9,
+        ),
+    ],
+)
+def test_refining_leaves_no_move_that_brings_missed_goals_no_nearer(load, held, moves):
+    nodes = max(map(max, held)) + 1
+    amounts = [[float(one), 1.0] for one in load]
+    cluster = ek.Cluster.from_arrays(capacity=[[1e7, 99.0]] * nodes, load=amounts, placement=held)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    assert (result.goals_reached, result.comparison.moves) == (False, moves)

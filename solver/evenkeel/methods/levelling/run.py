@@ -22,8 +22,9 @@ The phases have the names that timings and callbacks show, and these names alone
    nearer are undone: under budgets they would be made in vain, run after run.
 8. *recall*: where walks levelled all, leaders are chosen again, beside the initial ones.
 9. *cycles*: where replicas weigh alike, cycles save moves until there are none to save.
-10. *refine*: where replicas are few, the placement is refined, unless its moves are proven. Where
-    the gain is negligible, everything stays.
+10. *refine*: where replicas are few, the placement is refined, unless its moves are proven; moves
+    that bring missed goals no nearer are undone again. Where the gain is negligible, everything
+    stays.
 11. *floors*: nodes below their floor take replicas from nodes that can spare them, or trade some
     for others. Then *soft rules* yield where a replica would otherwise have no node.
 12. *leaders*: live replicas take over from lost ones, and followers move instead of leaders; every
@@ -129,6 +130,7 @@ def _level(run: SearchRun, refine: Callable[[SearchRun], bool]) -> None:
     search(run)
     with run.timed("refine"):
         changed |= refine(run)
+    take_back_idle_moves(run)
     stay_unless_worth_it(run, before, changed)
     complete(run)
 
