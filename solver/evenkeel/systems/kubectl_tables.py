@@ -12,7 +12,7 @@ TITLES = re.compile(
 COMMAND = re.compile(
     r"(?:^|[#$>%] ?)(?:sudo )?(?:(?:microk8s|k3s|rke2|minikube)[ .])?(?:kubectl|oc|k|"
     r"(?<=[#$>%] )k[a-z]{1,2})(?:\.exe)?"
-    r"(?= [-\\a-z]|\s*$)(.*)|^[^\s|<]*[#$>%]\s*$"
+    r"(?= [-\\a-z]|\s*$)(.*)|^(?:[^\s|<]*|\[[^]]*\])[#$>%]\s*$"
 )
 SPACE = re.compile(r"[ \t](?:-n|--namespace)[ =]?([a-z0-9][-a-z0-9.]*)")
 """A line of titles, and a command or prompt, which ends a table and may name a namespace."""

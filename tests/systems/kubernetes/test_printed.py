@@ -112,6 +112,7 @@ def test_nodes_have_their_state_and_their_zone():
     "text",
     [
         f"$ kubectl get po -owide -n default\n{WIDE}\nroot@a:~# ",
+        f"[root@a k8s]# \n[root@a k8s]# k get po -owide\n{WIDE}[root@a k8s]# \n",
         WIDE.replace("\n", "\r\n"),
         "\n".join(BARE),
         "\n".join(f"default   {line}" for line in BARE),
@@ -127,13 +128,15 @@ def test_nodes_have_their_state_and_their_zone():
         ALL.replace(" n3", " n4") + f"\n$ oc get po -owide -A | grep db-1\ndefault   {BARE[3]}\n",
     ],
     ids=[
-        "session", "crlf", "grep", "grep -A", "blanks", "gates", "namespaces", "blanks in titles",
-        "blanks in titles with gates", "names like commands", "twice", "the same command",
-        "one pod again", "one row again",
+        "session", "prompts", "crlf", "grep", "grep -A", "blanks", "gates", "namespaces",
+        "blanks in titles", "blanks in titles with gates", "names like commands", "twice",
+        "the same command", "one pod again", "one row again",
     ],
 )  # fmt: skip
 def test_forms_of_a_listing(text):
-    assert placed(read(text, NODES)) == placed(read(WIDE, NODES))
+    cluster = read(text, NODES)
+    assert placed(cluster) == placed(read(WIDE, NODES))
+    assert not any("do not fit" in note for note in cluster.native.notes)
 
 
 def test_rows_that_do_not_fit_are_noted():

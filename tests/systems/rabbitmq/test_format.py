@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evenkeel.model.errors import InvalidInput
+from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 from evenkeel.systems import registry
@@ -119,6 +120,12 @@ class TestReading:
         del row["online"]
         cluster = registry.read(text([row]), status)
         assert not (cluster.placement.flags & int(Flag.PINNED)).any()
+
+    def test_a_queue_without_a_leader_stays_as_it_is(self):
+        names = ["rabbit@a", "rabbit@b", "rabbit@c"]
+        for leader, lost in (("", True), ("rabbit@b", False)):
+            cluster = registry.read(text([queue(members=names, online=names, leader=leader)]))
+            assert stranded(cluster.placement).tolist() == [lost]
 
     def test_queues_without_a_type_are_noted(self):
         told = registry.find("rabbitmq").left_out

@@ -602,7 +602,9 @@ def _placement(
         leads_it = next(iter(runs), None) if unlisted else queue.leader
         leader.append(members.index(leads_it) if leads_it in members else -1)
         there = len(runs)
+        # without a leader, none of them changes its members
         lost = 2 * there <= len(voters) or (queue.state or "").lower() in LOST
+        lost |= not (leads or unlisted)
         known = int(MARKS) if lost else 0
         if why := next(filter(None, map(why_unfit, key)), ""):
             unfit[key[1]] = why
