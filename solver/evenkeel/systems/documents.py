@@ -80,12 +80,10 @@ class Document:
     before: bytes = b""
     # lines behind it, where it is the last value of JSON in a file
     after: bytes = b""
-    # whether it says itself that it has not all rows
+    # whether a table that it was made of ends early, or says that it has not all rows
     cut: bool = False
     # which of the sources it is from, whose names may be the same
     source: int = 0
-    # whether a table that it was made of is not there to its end
-    cut: bool = False
 
     @classmethod
     def load(cls, source: Source) -> "Document":
