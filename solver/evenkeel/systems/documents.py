@@ -146,7 +146,9 @@ class Document:
         """Whether this begins as JSON does, and not as ``[root@node ~]#``, and no text follows."""
         if not JSON_BEGINS.match(self.data):
             return False
-        found = [] if self.data.rstrip().endswith((b"}", b"]")) else values_in(self.data)
+        if len(self.data) > MOST_WRAPPED or self.data.rstrip().endswith((b"}", b"]")):
+            return True
+        found = values_in(self.data)
         return not found or not self.data[found[-1][1] :].strip()
 
     def line_at(self, offset: int) -> int:
