@@ -33,14 +33,14 @@ from evenkeel.cli.config import parsed
 from evenkeel.cli.output import BAD_INPUT, INTERRUPTED, MEANING, complain
 from evenkeel.model.errors import InvalidInput, fault_lines
 
+# the commands, in the order in which help lists them; each module adds its own
 COMMANDS = (
     solve, plan, run, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
     generate, demo, warmup, completion, versions,
 )  # fmt: skip
-"""The commands, in the order in which help lists them; each module adds its own."""
 
+# objects after which circular garbage is looked for: a command that is short is over before
 COLLECTED_EVERY = 400_000
-"""Objects after which circular garbage is looked for: a command that is short is over before."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -54,12 +54,12 @@ class _Unnamed(str):
 UNNAMED = _Unnamed("balance")
 
 
+# how argparse says that a word is none of those that it knows
 UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")
-"""How argparse says that a word is none of those that it knows."""
 
 
+# an option in the usage; the help describes it below
 OPTIONAL = re.compile(r"\[-(?:[^\[\]]|\[[^\]]*\])*\]")
-"""An option in the usage; the help describes it below."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -375,11 +375,11 @@ def add_command(
     return parser
 
 
+# options with other names than the arguments that they stand for
 CALLED = {
     "scenarios": "lose", "node_types": "type", "prices": "price", "forecast.load": "grow",
     "forecast.groups": "grow_group", "partition": "explain",
 }  # fmt: skip
-"""Options with other names than the arguments that they stand for."""
 
 _PART = re.compile(r"(?:goals|limits|(throttle))\.(?=\w)")
 _WORD = re.compile(r"[a-z_]+(?:\.load|\.groups)?")
@@ -464,8 +464,8 @@ def list_methods() -> str:
 INDENT = " " * 6
 
 
+# goals beside the level that solve and check take
 OTHER_GOALS = ("leaders", "groups", "group_leaders", "min_leaders", "floor", "disks")
-"""Goals beside the level that solve and check take."""
 
 
 def option_name(field: str) -> str:
@@ -577,6 +577,7 @@ def option_of(text: str) -> tuple[str, Any]:
     return name.replace("-", "_"), read
 
 
+# options that mean the same wherever they are
 USUAL: Mapping[str, Mapping[str, Any]] = {
     "--seed": {"type": int, "default": 0, "metavar": "N", "help": "%(default)s by default"},
     "--to": {
@@ -592,7 +593,6 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
         "help": "one of the method's own options; may be given several times",
     },
 }  # fmt: skip
-"""Options that mean the same wherever they are."""
 
 
 def options_of(arguments: argparse.Namespace) -> "Options | None":

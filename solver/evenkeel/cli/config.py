@@ -21,8 +21,8 @@ AT_LINE = re.compile(r"\(at line (\d+)")
 
 
 Commands = Mapping[str, argparse.ArgumentParser]  # the parser of each command by its name
+# makes the parser of the command line, with the commands that are named, or all
 Build = Callable[..., tuple[argparse.ArgumentParser, Commands]]
-"""Makes the parser of the command line, with the commands that are named, or all."""
 
 
 def parsed(build: Build, given: Sequence[str]) -> argparse.Namespace:

@@ -19,11 +19,7 @@ REFRESH = 0.1
 
 
 class Waiting:
-    """Shows on the standard error stream what is being done, once that takes more than a second.
-
-    A terminal is shown one line that changes, anything else a line now and then; that kernels are
-    being compiled is shown at once.
-    """
+    """Shows on the standard error stream what is being done, once that takes more than a second."""
 
     def __init__(self, quiet: bool, time_limit: float | None = None) -> None:
         self._quiet = quiet
@@ -110,8 +106,6 @@ def _print_line(text: str) -> None:
 class Interrupting:
     """Turns the first Ctrl-C within its context into a request that a callback can ask for.
 
-    Outside the main thread, where signals cannot be handled, it leaves them as they are.
-
     >>> with Interrupting() as interrupting:
     ...     interrupting.asked
     False
@@ -122,6 +116,7 @@ class Interrupting:
         self._before: Any = None
 
     def __enter__(self) -> Self:
+        # elsewhere signals cannot be handled
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self

@@ -7,8 +7,8 @@ from evenkeel.cli.output import DONE, emit
 from evenkeel.model.errors import Fault, InvalidInput
 
 SHELLS = ("bash", "zsh", "tcsh")
+# what arguments that are files are called
 FILES = ("FILE", "DUMP", "FOLDER", "OUT", "PLAN", "BEFORE", "AFTER")
-"""What arguments that are files are called."""
 
 
 def add(commands: Commands) -> None:

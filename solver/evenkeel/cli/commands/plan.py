@@ -325,18 +325,14 @@ def write_plan_out(
     force: bool,
     with_cluster: bool = True,
 ) -> list[Path]:
-    """Write a plan to a file or a folder, as the ending of the name says.
-
-    A folder is made to be carried out: there is none of a plan that is not safe, or that does
-    nothing. Where the files ``read`` lie in a folder whose run was stopped, what it holds goes
-    along.
-    """
+    """Write a plan to a file or a folder, as the ending of the name says."""
     from evenkeel.systems.folders.held import holding
     from evenkeel.systems.folders.writing import write_plan_folder
     from evenkeel.systems.plans.writing import write_plan
 
     if out.endswith(SUFFIX):
         return [write_plan(plan, out, with_cluster=with_cluster)]
+    # what the folder of a stopped run holds goes along
     holder = holding(read)
     moves = len(plan) or plan.disk_moves.waves
     if not certificate.ok or not (moves or holder):  # a setting of a stopped run is given back

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from evenkeel.simulate.engine.history import History
     from evenkeel.simulate.events import At
 
+# the change of each option
 EVENTS = {
     "down": ("down", "nodes that fall silent, and count as dead after five minutes"),
     "back": ("up", "nodes that are back"),
     "drained": ("drain", "nodes that are drained: all replicas have to leave"),
     "gone": ("gone", "nodes that are gone for good"),
 }
-"""The change of each option."""
 
 
 def add(commands: Commands) -> None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from evenkeel.studies.growth.packing import Units
     from evenkeel.studies.growth.sizing import Sizing
 
+# keys that a type of nodes may have beside its capacities
 WORDS = ("price", "most", "at", "tags", "max-replicas")
-"""Keys that a type of nodes may have beside its capacities."""
 
 
 def add(commands: Commands) -> None:
