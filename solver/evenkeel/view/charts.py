@@ -20,11 +20,11 @@ from evenkeel.view.plots.nodes import domain_names
 MOST_BARS = 300  # nodes up to which each has a bar; of more, some that stand side by side share one
 MOST_GROUPS = 60  # domains up to which each tells its own figures
 MOST_NAMES = 12  # domains up to which names stand below a chart
+# from bar to bar of nodes, width of these, height and usual width of a panel, in its units
 PITCH, BAR, HEIGHT, WIDTH = 4, 3, 1000, 1000
-"""From bar to bar of nodes, width of these, height and usual width of a panel, in its units."""
 
+# where an axis of shares may end; what is beyond the last is cut
 TOPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
-"""Where an axis of shares may end; what is beyond the last is cut."""
 
 STEPS = (1.0, 2.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # where other axes may end, but for powers of ten
 
@@ -38,17 +38,12 @@ def widest_domains(cluster: Cluster) -> tuple[list[str], NDArray[np.int64]]:
 
 @dataclass(frozen=True, eq=False)
 class Lineup:
-    """How nodes stand from left to right. N nodes, B bars, Z domains of the widest tier.
+    """How nodes stand from left to right. N nodes, B bars, Z domains of the widest tier."""
 
-    ``order`` (N,) has nodes of a domain together, ``bar`` (B,) where in it each bar begins,
-    ``group`` (Z + 1,) the bar with which each domain begins and the number of bars, and ``names``
-    those of the domains, or one that is empty if they are none or too many to tell apart.
-    """
-
-    order: NDArray[np.int64]
-    bar: NDArray[np.int64]
-    group: NDArray[np.int64]
-    names: tuple[str, ...]
+    order: NDArray[np.int64]  # (N,) nodes, those of a domain together
+    bar: NDArray[np.int64]  # (B,) where in ``order`` each bar begins
+    group: NDArray[np.int64]  # (Z + 1,) the first bar of each domain, and the number of bars
+    names: tuple[str, ...]  # of the domains; one empty name if they are none or too many
 
     @classmethod
     def of(cls, cluster: Cluster) -> "Lineup":

@@ -24,6 +24,7 @@ from evenkeel.view.terminal import Line
 SHOWN_ROWS = 500
 
 SHOWN_EVENTS = 8  # events that a notebook spells out; the rest is counted
+# what the figures of a simulation are, by name; levels come apart
 SIMULATED = {
     "under": "partitions short of a live replica",
     "over": "partitions with a live replica too many",
@@ -41,10 +42,9 @@ SIMULATED = {
     "seconds_below_min_active": "seconds so far, added up over partitions",
     "returns": "replicas so far that came back to a node within the hour",
 }
-"""What the figures of a simulation are, by name; levels come apart."""
 
+# what is drawn where there ever is any
 DANGERS = ("under", "in_danger", "unavailable", "violating", "over")
-"""What is drawn where there ever is any."""
 
 
 def figure_table(history: Any) -> Table:

@@ -28,6 +28,7 @@ SUFFIXES = (".html", ".htm")
 
 PAGE = Path(__file__).with_name("page.html")
 
+# what is not seen itself, and turns around what stands after it, or is not allowed in markup
 UNSEEN = dict.fromkeys(
     (
         *range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F,
@@ -35,7 +36,6 @@ UNSEEN = dict.fromkeys(
     ),
     "\N{REPLACEMENT CHARACTER}",
 )  # fmt: skip
-"""What is not seen itself, and turns around what stands after it, or is not allowed in markup."""
 
 
 class Raw(str):

@@ -13,6 +13,7 @@ class Family(NamedTuple):
     label: str = ""  # of which label a mapping gives one value each
 
 
+# all metrics; a name may stand for the same figure of several commands
 FAMILIES = (
     Family("exit_code", "exit_code", "Exit code of the command"),
     Family(
@@ -59,7 +60,6 @@ FAMILIES = (
     Family("under_way", "plan_changes_under_way", "Changes of a plan's folder under way"),
     Family("done", "plan_changes_done", "Changes of a plan's folder that are done"),
 )  # fmt: skip
-"""All metrics; a name may stand for the same figure of several commands."""
 
 PREFIX = "evenkeel_"
 

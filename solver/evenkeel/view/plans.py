@@ -53,8 +53,8 @@ from evenkeel.view.terminal import SHOWN_ROWS, WIDTH, Line, rendered
 FEW_STEPS = 24  # steps up to which a plan is listed step by step, not wave by wave
 SHOWN_STEPS, SHOWN_WAVES, SHOWN_BLOCKED, SHOWN_POINTS = 500, 200, 200, 40
 SHOWN_NODES, SHOWN_DOMAINS = 40, 24  # rows of a page
+# equal stretches of a plan's time; a chart shows how many copies are under way in each
 STRETCHES = 200
-"""Equal stretches of a plan's time; a chart shows how many copies are under way in each."""
 
 
 def report_plan(

@@ -111,17 +111,12 @@ def report_state(
     level: Levelness,
     *,
     goals: Mapping[str, Any] | None = None,
-    disks: str = "",
-    unfilled: int = 0,
+    disks: str = "",  # what those inside nodes break
+    unfilled: int = 0,  # replicas on no node that no order can place
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
-    """Report how a placement is as it stands: what it breaks, how level it is, and goals missed.
-
-    Of ``goals``, if any were asked, ``met``, what is ``missed``, ``moves_at_least`` and
-    ``disk_moves_at_least``. ``disks`` says what those inside nodes break, and ``unfilled`` counts
-    replicas on no node that no order can place.
-    """
+    """Report how a placement is as it stands: what it breaks, how level it is, and goals missed."""
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     caption += " between nodes" if disks else ""
     waiting = waiting_replicas(cluster, cluster.placement)
@@ -199,10 +194,7 @@ def moves_table(result: Any) -> Table:
 def dimension_table(
     cluster: Cluster, states: Sequence[Levelness], result: Any = None, most: int | None = None
 ) -> Table:
-    """Lay out how full nodes are, a row per dimension and one of leaders.
-
-    ``states`` are what was and what is, or one alone.
-    """
+    """Lay out how full nodes are in one or two states: a row per dimension, one of leaders."""
     paired = _both if len(states) > 1 else _alone
     names = [shortened(name, LONGEST_NAME) for name in cluster.dimensions[:most]]
     seen = [state.table[state.alive] for state in states]
@@ -283,13 +275,14 @@ def proven_table(result: Any, most: int | None = None) -> Table:
     )  # fmt: skip
 
 
+# what ended a search before its end
 STOPPED = {
     "time": "The time limit ended the search.",
     "work": "The work limit ended the search.",
     "interrupted": "The search was interrupted.",
 }
-"""What ended a search before its end."""
 
+# terms of bounds, for people
 TERMS = {
     "nothing": "no bound is proven",
     "aggregate": "the total of all nodes",
@@ -299,7 +292,6 @@ TERMS = {
     "leaders that left": "leaders whose replica moves away",
     "largest replica": "the size of the largest replica",
 }
-"""Terms of bounds, for people."""
 
 
 def in_words(term: str) -> str:

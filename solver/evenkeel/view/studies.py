@@ -37,11 +37,11 @@ from evenkeel.view.plots.plans import proven
 
 SHOWN_ROWS, SHOWN_LOSSES, SHOWN_NAMES = 500, 100, 8
 
+# scenarios that a notebook and a terminal spell out, the worst first; the rest is counted
 FEW_ROWS = 10
-"""Scenarios that a notebook and a terminal spell out, the worst first; the rest is counted."""
 
+# scenarios up to which each has a bar; of more, the worst of some that follow each other
 MOST_BARS = 250
-"""Scenarios up to which each has a bar; of more, the worst of some that follow each other."""
 
 MOST_DOMAINS = 24  # domains in a matrix of pairs
 

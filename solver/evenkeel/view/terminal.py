@@ -22,15 +22,15 @@ NARROWEST = 78
 
 SHOWN_ROWS = 8  # rows of a list that are spelled out; the rest is counted
 CHART = (10, 44)  # characters of the narrowest chart and of the widest
+# characters of a name and of an explanation that are kept on a line
 MOST_NAMED, MOST_WRAPPED = 40, 20
-"""Characters of a name and of an explanation that are kept on a line."""
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 MARK = "│"
 
+# the colours of signs that stand at the beginning of a text
 SIGNS = {"✓": "green", "✗": "red", "~": "yellow", "!": "yellow"}
-"""The colours of signs that stand at the beginning of a text."""
 
 
 class Line(NamedTuple):

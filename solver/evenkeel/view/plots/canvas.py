@@ -27,6 +27,7 @@ class Style:
     hatch: str
 
 
+# for series without a meaning of their own, in turn
 STYLES = (
     Style("#0072B2", "-", "o", ""),
     Style("#E69F00", "--", "s", "////"),
@@ -36,7 +37,6 @@ STYLES = (
     Style("#CC79A7", (0, (1, 1)), "P", "++++"),
     Style("#009E73", (0, (8, 2)), "X", "oooo"),
 )
-"""For series without a meaning of their own, in turn."""
 
 BEFORE = Style("#E69F00", "--", "s", "////")
 AFTER = Style("#0072B2", "-", "o", "")  # what was, and what is now: the same in every picture
@@ -52,8 +52,8 @@ def style(number: int) -> Style:
     return STYLES[number % len(STYLES)]
 
 
+# inches that a letter takes in a legend, and the rest of an entry
 PER_LETTER, PER_ENTRY = 0.068, 0.65
-"""Inches that a letter takes in a legend, and the rest of an entry."""
 
 LABEL_LETTER = 0.078  # inches that a letter takes in the label of an axis
 LAID_OUT = 1.15  # how much wider axes become when their figure is laid out

@@ -190,8 +190,8 @@ MOST_FIGURES = 160  # cells up to which each has its figure written in it
 MOST_COLUMNS = 16  # nodes of a domain up to which a figure has room in its cell
 MOST_NAMES = 30
 
+# rows or columns up to which lines between them are thick, and are drawn at all
 FEW, MOST_RULED = 60, 250
-"""Rows or columns up to which lines between them are thick, and are drawn at all."""
 
 INSET = 0.1  # of a cell that a frame leaves free on each side
 

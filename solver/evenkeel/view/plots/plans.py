@@ -209,10 +209,7 @@ def frontier(
 
 
 def proven(found: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least moves, first to repair and then by tolerance, and the tolerances in percent.
-
-    One fewer tolerances than numbers of moves: repairing has none.
-    """
+    """Return the least moves, to repair and then by tolerance, and the tolerances in percent."""
     asked = [(one.goals.level, one.bounds.moves_level) for one in found.results]
     levels = sorted(((t, least) for t, least in asked if t is not None), reverse=True)
     moves = [found.results[0].bounds.moves_feasible, *(least for _, least in levels)]

@@ -158,12 +158,12 @@ def bars(
     return finished(ax, title)
 
 
+# from how many seconds on which unit is used, and its seconds
 UNITS = (
     (86_400.0 * 2, 86_400.0, "days"),
     (3_600.0 * 2, 3_600.0, "hours"),
     (120.0, 60.0, "minutes"),
 )
-"""From how many seconds on which unit is used, and its seconds."""
 
 MOST_EVENTS = 12  # events up to which each is named; more are marked on the upper edge
 TOO_NEAR = 0.025  # share of the width within which two numbers of events would touch
