@@ -51,8 +51,8 @@ from evenkeel.result_rows import (
 )
 from evenkeel.verdict import FEWEST_MOVES, Status, target_texts
 
+# other moves, as many of them, might spare some of the leader changes
 REPLICAS_STAY = "for where replicas stay"
-"""Other moves, as many of them, might spare some of the leader changes."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,10 @@ def _share_above(value: float, least: float) -> float:
 
 NO_LIMITS = Limits()
 
+# the tables of a result that ``to_frame`` makes frames of
 ResultTable = Literal[
     "moves", "disk_moves", "leader_changes", "replicas", "nodes", "unplaced", "violations"
 ]
-"""The tables of a result that ``to_frame`` makes frames of."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -243,10 +243,7 @@ def unplaced_of(
     loads: NDArray[np.float64],
     spent: Spent,
 ) -> tuple[Unplaced, ...]:
-    """List replicas without a node, with what keeps each off the nodes, whose loads are (N, D).
-
-    ``spent`` are the budgets that moves had.
-    """
+    """List replicas without a node, with what keeps each off the nodes, whose loads are (N, D)."""
     found = []
     for k in replicas:
         verdict, reasons = blocked_nodes(cluster, placement, loads, int(k), spent)
@@ -322,6 +319,7 @@ def _replicas(result: Any) -> Table:
     )
 
 
+# what makes each table
 TABLES: Mapping[str, Callable[[Any], Table]] = {
     "moves": lambda result: Table.of_records(Move, result.moves),
     "disk_moves": lambda result: Table.of_records(DiskMove, result.disk_moves),
@@ -331,7 +329,6 @@ TABLES: Mapping[str, Callable[[Any], Table]] = {
     "unplaced": _unplaced,
     "violations": lambda result: Table.of_records(Violation, result.violations),
 }
-"""What makes each table."""
 
 
 class GroupRow(NamedTuple):

@@ -9,6 +9,7 @@ from evenkeel.model.cluster import Cluster, read_frames_by
 from evenkeel.model.runtime.later import imported
 from evenkeel.model.runtime.shown import report_as, show_as
 
+# what a notebook shows of objects, by their class
 HTML = {
     "evenkeel.model.cluster.Cluster": "evenkeel.view.clusters:cluster_html",
     "evenkeel.model.placement.Placement": "evenkeel.view.clusters:placement_html",
@@ -18,8 +19,8 @@ HTML = {
     "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_html",
     "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_html",
 }
-"""What a notebook shows of objects, by their class."""
 
+# what a page about objects holds, by their class
 PAGES = {
     "evenkeel.result.Result": "evenkeel.view.results:result_page",
     "evenkeel.planning.plan.Plan": "evenkeel.view.plans:plan_page",
@@ -27,7 +28,6 @@ PAGES = {
     "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_page",
     "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_page",
 }
-"""What a page about objects holds, by their class."""
 
 
 def show_snapshots() -> None:

@@ -1,9 +1,4 @@
-"""Solve a cluster with any method: validate, search, audit, bound.
-
-After a node was restarted, others lead its partitions until the system elects the preferred
-replicas. The reader of the system flags those that could be elected at once, and a solve elects
-them.
-"""
+"""Solve a cluster with any method: validate, search, audit, bound."""
 
 import logging
 import time
@@ -34,8 +29,7 @@ from evenkeel.verdict import Found, Verdict, verdict, verdict_on_disks
 
 logger = logging.getLogger("evenkeel.solve")
 
-JUDGING = 5e-7
-"""Seconds per replica that are kept of a time limit to judge the result in."""
+JUDGING = 5e-7  # seconds per replica that are kept of a time limit to judge the result in
 
 
 @known_keywords
@@ -234,6 +228,8 @@ def led_as_preferred(cluster: "Cluster") -> "Cluster":
     >>> led_as_preferred(c).placement.leader.tolist()
     [0]
     """
+    # after a node was restarted, others lead its partitions until the system elects the preferred
+    # replicas; its reader flags those that could be elected at once
     placement = cluster.placement
     at = np.flatnonzero((placement.flags & Flag.PREFERRED) != 0)
     at = at[placement.node[at] >= 0]

@@ -38,24 +38,24 @@ STATUS_MEANING: Mapping[str, str] = {
     "infeasible": "proven that no placement meets the hard rules",
 }
 
+# message of a result whose moves are proven to be the fewest
 FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
-"""Message of a result whose moves are proven to be the fewest."""
 
+# message of a result that may take more moves than are proven to be needed
 GOALS_MET = "No hard rule is broken and all goals are met."
-"""Message of a result that may take more moves than are proven to be needed."""
 
+# why something is left undone, by the reason to stop
 CUT_SHORT: Mapping[str, str] = {
     "time": "the time limit was reached",
     "work": "the work limit was reached",
     "interrupted": "it was interrupted",
 }
-"""Why something is left undone, by the reason to stop."""
 
+# message of a method that proves only that it could do no better
 CLOSEST = "Proven: no placement comes closer to the goals."
-"""Message of a method that proves only that it could do no better."""
 
+# why they are missed, where nothing is proven to be the reason
 NOT_FOUND = "no move within the rules and capacities was found that comes closer"
-"""Why they are missed, where nothing is proven to be the reason."""
 
 
 class Found(NamedTuple):
@@ -207,12 +207,10 @@ def budgets_used_up(
     node: NDArray[np.int32] | None = None,
     above: NDArray[np.bool_] | None = None,
 ) -> list[str]:
-    """Name the limits that leave no room for another move, or for another leader elsewhere.
-
-    Where replicas wait, ``node (K,)`` being none that serves, the next move is that of one of them;
-    else of the largest replica on nodes ``above (N,)`` their targets, if there are any.
-    """
+    """Name the limits that leave no room for another move, or for another leader elsewhere."""
     size = 0.0
+    # where replicas wait, ``node (K,)`` being none that serves, one of them moves next, else the
+    # largest on nodes ``above (N,)`` their targets
     if limits.bytes is not None and cluster.bytes_dimension >= 0:
         owner, sizes = cluster.placement.owner, cluster.partitions.load.voter
         size = _next_size(cluster, sizes[owner, cluster.bytes_dimension], node, above)

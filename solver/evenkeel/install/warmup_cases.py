@@ -15,8 +15,8 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.rules import Rule
 
 WORK = 1_000_000  # candidates that are enough to reach nearly every kernel
+# candidates that are enough for the local search that ends a long search for a least cost
 LONG = 30_000_000
-"""Candidates that are enough for the local search that ends a long search for a least cost."""
 
 
 @dataclass(frozen=True)
@@ -359,6 +359,7 @@ def _volumes() -> Iterator[Rehearsal]:
             yield Rehearsal(cluster_of(hosts, volumes), Goals(level=0.1), chosen)
 
 
+# the cases by the name that the table of methods calls them
 CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "any": _any_cluster,
     "small": _small,
@@ -371,4 +372,3 @@ CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "stores": _stores,
     "volumes": _volumes,
 }
-"""The cases by the name that the table of methods calls them."""
