@@ -6,6 +6,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
+# how PD, Solr, Proxmox and MongoDB write what has rows in it
 NESTED = re.compile(
     rb'\s*(?:\{\s*(?:"count"\s*:\s*\d+\s*,\s*)?"(?:stores|regions)"\s*:\s*\[\s*\{'
     rb'|(?:\[\s*)?\{\s*"id"\s*:\s*\d+\s*,\s*"start_key"\s*:'
@@ -13,14 +14,12 @@ NESTED = re.compile(
     rb'|(?:\{\s*"data"\s*:\s*)?\[\s*\{[^{}]*"type"\s*:\s*"(?:node|qemu|lxc|storage|sdn|pool)"'
     rb'|\[\s*\{[^$]{0,4096}?\{\s*"\$(?:oid|timestamp|number\w+|date|binary|uuid|minKey)"\s*:)'
 )
-"""How PD, Solr, Proxmox and MongoDB write what has rows in it."""
 
 LEARNERS = ("Learner", "IncomingLearner")
+# how ClickHouse, CrateDB and PD call the number of rows
 COUNTS = ("rows", "rows_before_limit_at_least", "rowcount", "count")
-"""How ClickHouse, CrateDB and PD call the number of rows."""
 
-PLACES = ("region", "dc", "zone", "rack", "host")
-"""Labels of a store that say where it is."""
+PLACES = ("region", "dc", "zone", "rack", "host")  # labels of a store that say where it is
 
 
 def rows_in(given: Any) -> list[list[Row]]:

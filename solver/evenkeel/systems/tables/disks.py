@@ -69,10 +69,8 @@ def read_disks(faults: FaultList, table: Table, nodes: Sequence[str]) -> Disks |
 def read_lying(
     faults: FaultList, replicas: Table, disks: Disks, nodes: Sequence[str]
 ) -> tuple[NDArray[np.int32] | None, list[str]]:
-    """Return the disk of each row of replicas, and nodes without disks of which rows name some.
-
-    None where the table has no column of disks; -1 where a disk is not known.
-    """
+    """Return the disk of each row of replicas, and nodes without disks of which rows name some."""
+    # None without a column of disks; -1 where a disk is not known
     column = disk_column(replicas.columns)
     if not column:
         return None, []
@@ -94,10 +92,7 @@ def read_lying(
 
 
 def disk_cells(disks: Disks, nodes: Sequence[str], heading: str) -> tuple[str, list[str]]:
-    """Return the title of the columns that name disks, and the cell of each disk, (M,).
-
-    ``heading`` is the title that the column had, "" where it had none.
-    """
+    """Return a title of disks, ``heading`` where it fits, and the cell of each disk, (M,)."""
     prefixes = [f"{nodes[n]}:" for n in disks.node.tolist()]
     pairs = list(zip(disks.names, prefixes, strict=True))
     short = [name.removeprefix(prefix) for name, prefix in pairs]

@@ -61,6 +61,7 @@ from evenkeel.systems.tables.reading import (
     uncapped,
 )
 
+# what tables can hold of the arguments that build a cluster
 KEPT = {
     "dimensions", "capacity", "watermark", "node_names", "domains", "tags", "weight",
     "max_replicas", "alive", "accepts", "keeps", "leads", "load", "leader_load", "non_voter_load",
@@ -68,7 +69,6 @@ KEPT = {
     "leader", "role", "flags", "replicas", "voters", "min_active", "transient", "bytes",
     "native_format", "disks", "disk",
 }  # fmt: skip
-"""What tables can hold of the arguments that build a cluster."""
 
 NUMBERED = re.compile(r"(0|[1-9][0-9]{0,17})")
 
@@ -314,6 +314,7 @@ SHIFTED = (
 )
 
 
+# what systems without a reader print, by its pattern
 OTHERS = {
     rb"^Datacenter: .*\n=+\s*\n(?:Status=|Address )": "what nodetool prints",
     rb"\b(?:myself,)?(?:master|slave) (?:-|[0-9a-f]{40}) \d+ \d+ |^[MS]: [0-9a-f]{40} ": (
@@ -331,11 +332,10 @@ OTHERS = {
     ),
     rb"^--- Sharding Status|^shardingVersion\s*$": "what sh.status() of MongoDB prints",
 }
-"""What systems without a reader print, by its pattern."""
 
 
+# how JSON begins with rows, or columns, by their names
 ROWS_BY_NAME = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{[^{}\[\]]*\}\s*[,}]')
-"""How JSON begins with rows, or columns, by their names."""
 
 
 def hint(document: Document) -> str:

@@ -17,26 +17,26 @@ from evenkeel.systems.tables.answers import NESTED, is_cut, rows_in
 from evenkeel.systems.tables.lists import name_of
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
 
+# how titles, several tables, and columns or rows by their names begin, and rows of lists
 OBJECT = re.compile(
     rb'\s*\{\s*"[^"]*"\s*:\s*(?:\[|\{[^{}\[\]]*\}\s*[,}])|'
     rb'\s*\[\s*\{[^{}\[\]]*"replicas"\s*:\s*\['
 )
-"""How titles, several tables, and columns or rows by their names begin, and rows of lists."""
 
+# names that nodes have: where those of lists are of this kind and what they list is not, each list
+# is of a node
 HOST = re.compile(
     r"(?:n|node|data-?node|dn|host|server|broker|worker)[-_. ]?[0-9]+"
     r"|.+:[0-9]{4,5}|[0-9]+(?:\.[0-9]+){3}"
 )
-"""Names that nodes have: where those of lists are of this kind and what they list is not, each list
-is of a node."""
 
+# titles beside rows, as pandas, Elasticsearch's SQL, CrateDB and ClickHouse write them
 TITLED = ("columns", "cols", "meta")
-"""Titles beside rows, as pandas, Elasticsearch's SQL, CrateDB and ClickHouse write them."""
 
 PARTITIONS = ("partitions", "shards")
 TABLES = {"nodes", "replicas", "disks", *PARTITIONS}
+# columns of which each table has one
 TITLES = {"node", "nodes", "partition", "group", "id", "name"}
-"""Columns of which each table has one."""
 
 
 def as_rows(document: Document) -> tuple[Document, ...]:
@@ -65,10 +65,7 @@ def as_rows(document: Document) -> tuple[Document, ...]:
 
 
 def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Return tables as rows, of titles beside rows, several tables, columns, or rows by name.
-
-    None where the rows are unlike, or of something else.
-    """
+    """Return rows of tables, of titles beside rows, several tables, columns, or rows by name."""
     titles = next((given[one] for one in TITLED if isinstance(given.get(one), list)), None)
     below = next((given[one] for one in ("data", "rows") if isinstance(given.get(one), list)), None)
     if titles is not None and below is not None:

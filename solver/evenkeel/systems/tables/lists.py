@@ -10,19 +10,19 @@ import msgspec
 from evenkeel.systems.csv_text import Table
 
 TRUE, FALSE = ("true", "t", "yes", "y", "1", "x", "*"), ("false", "f", "no", "n", "0", "")
+# cells that databases and scripts write where they have no value
 NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", "nil", "-", "--",
                    "<none>"})  # fmt: skip
-"""Cells that databases and scripts write where they have no value."""
 
 SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")  # how a cell of several nodes looks
+# the name of a server of HBase: its host, its port and when it started
 SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
-"""The name of a server of HBase: its host, its port and when it started."""
 
+# a node and the number of a shard within it, as ScyllaDB lists both of each replica
 PAIR = re.compile(r"""[(\[]\s*["']?([^][(),;"']+?)["']?\s*,\s*[0-9]+\s*[)\]]""")
-"""A node and the number of a shard within it, as ScyllaDB lists both of each replica."""
 
+# the number and the name of a node, as InfluxDB lists both of each replica
 OWNER = re.compile(r"\{[0-9]+ +([^{}\s]+)\}")
-"""The number and the name of a node, as InfluxDB lists both of each replica."""
 
 
 def row_by_replica(table: Table, nodes: Collection[str], column: str = "node") -> Table:

@@ -14,6 +14,7 @@ from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, lists_in, row_by_r
 from evenkeel.systems.tables.other_nodes import PARTED
 from evenkeel.systems.tables.replica_states import BROKEN, STATED
 
+# what columns of replicas are called, in lower case, ours first
 WORDS = {
     "group": ("group", "table_name", "tablename", "relname", "table", "topic", "collection",
               "keyspace", "database", "db", "cluster"),
@@ -28,11 +29,12 @@ WORDS = {
              "owners", "machine", "datanode", "tserver", "hypervisor"),
     "role": ("role", "tablettype", "prirep"),
 }  # fmt: skip
-"""What columns of replicas are called, in lower case, ours first."""
 
+# columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others
 BESIDE = {"content": {"preferred_role"}, "replicas": {"last_token", "start_hash_code"}}
-"""Columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others."""
 
+# columns of chunks of MongoDB, regions of TiKV, tasks of Docker and Nomad and machines of VMware:
+# some that the others are ours beside
 OF_SYSTEMS = (
     ({"ns", "min", "max"}, {"partition": "id", "node": "shard", "group": "ns"}),
     ({"uuid", "min", "max"}, {"partition": "id", "node": "shard", "group": "uuid"}),
@@ -43,11 +45,8 @@ OF_SYSTEMS = (
     ({"desired"}, {"partition": "id", "node": "node_id", "group": "task_group"}),
     (set[str](), {"partition": "name", "node": "vmhost"}),
 )
-"""Columns of chunks of MongoDB, regions of TiKV, tasks of Docker and Nomad and machines of VMware:
-some that the others are ours beside."""
 
-JUMBO = "jumbo"
-"""A column of chunks that stay where they are."""
+JUMBO = "jumbo"  # a column of chunks that stay where they are
 
 TASKS = (frozenset({"shutdown", "remove", "stop", "evict"}), "rows of tasks that are no more")
 MACHINES = (
@@ -55,45 +54,45 @@ MACHINES = (
     "rows of machines that have no host",
 )
 PLACEMENTS = (frozenset({"4"}), "rows of placements that are to be deleted (shardstate 4)")
+# columns by which tasks of Docker and Nomad, machines of OpenStack and placements of Citus have no
+# place any more, the words of these, and what to call them
 PAST = {
     **dict.fromkeys(("desired state", "desiredstate", "desired"), TASKS),
     "status": MACHINES,
     "shardstate": PLACEMENTS,
 }
-"""Columns by which tasks of Docker and Nomad, machines of OpenStack and placements of Citus have no
-place any more, the words of these, and what to call them."""
 
+# columns of what tables are in, which may be called alike in several
 SPACES = ("keyspace_name", "keyspace", "schema_name", "schema", "table_schema", "database", "db",
           "db_name", "dbname")  # fmt: skip
-"""Columns of what tables are in, which may be called alike in several."""
 
 KEYSPACE, COORDINATOR = "keyspace_name", "-1"
 OF_COORDINATOR = f"rows of the coordinator (content {COORDINATOR})"
+# how Greenplum and Elasticsearch write roles
 LETTERS = {"p": "primary", "m": "secondary", "r": "replica"}
-"""How Greenplum and Elasticsearch write roles."""
 
+# columns that are true where a replica has a role, or that name the node which has it
 FLAGGED = {"leader": ("is_leader", "leader", "is_primary", "primary", "is_master", "master",
                       "leader_node", "primary_node"),
            "learner": ("is_learner",)}  # fmt: skip
-"""Columns that are true where a replica has a role, or that name the node which has it."""
 
 LEADING = ("leader", "primary", "master")
+# columns that each name the node of one replica, or list those that follow
 PLACE = re.compile(
     r"(?:leader|primary|master)(?:[ _-]?(?:node|host))?|secondaries"
     r"|(?:replica|follower|secondary|standby|backup|peer)(?:[ _-]?(?:node|host))?s?"
     r"|(?:replica|node|host|broker|server|follower|secondary|standby)[ _-]?([0-9]+)"
 )
-"""Columns that each name the node of one replica, or list those that follow."""
 
+# cells that say what a node has of a partition, where those of a place name a node
 MARKS = {"true", "false", "t", "f", "yes", "no", "y", "n", "x", "p", "r", "m", "s", "l",
          "leader", "primary", "master", "replica", "follower", "secondary", "slave"}  # fmt: skip
-"""Cells that say what a node has of a partition, where those of a place name a node."""
 
+# columns of amounts without the name of a dimension, which is theirs
 SIZES = ("size", "load", "bytes")
-"""Columns of amounts without the name of a dimension, which is theirs."""
 
+# columns that become roles and loads
 OTHERS = (*SIZES, *(one for names in FLAGGED.values() for one in names))
-"""Columns that become roles and loads."""
 
 PORT = "nodeport"
 KEPT = ("size_", "load_", "leader_load_", "non_voter_load_")
@@ -195,15 +194,12 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
 
 
 def by_id_or_name(table: Table, *, replicas: bool = False) -> Table | None:
-    """Return a table of replicas whose partitions have an id or a name; None if it is of nodes.
-
-    The nodes of such a table stand in another column, some of them several times unless it is known
-    to be of replicas.
-    """
+    """Return a table of replicas whose partitions have an id or a name; None if it is of nodes."""
     columns = dict(table.columns)
     node = next((one for one in WORDS["node"] if one in columns), "")
     called = [one for one in ("name", "id") if one in columns]
     limited = any(one.startswith("cap_") for one in columns)
+    # a node comes several times in a table of replicas
     if not node or not called or limited or (not replicas and len({*columns[node]}) == len(table)):
         return None
     named = next((one for one in called if len({*columns[one]}) == len(table)), called[-1])
@@ -230,10 +226,7 @@ def _repeat(columns: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _with_lists(faults: FaultList, table: Table) -> Table:
-    """Return a table with the nodes of columns for one or several replicas as lists in one column.
-
-    A node that leads and is listed by another column counts once.
-    """
+    """Return a table with the nodes of columns of replicas as lists in one column."""
     places = places_in(table.columns.keys())
     for one in places:
         found = {cell.lower() for cell in {*table.columns[one]} - {"", *NULLS}}
@@ -249,6 +242,7 @@ def _with_lists(faults: FaultList, table: Table) -> Table:
     ]
     if places[0].startswith(LEADING):
         columns["leader"] = table.columns[places[0]]
+        # a node that leads and is listed by another column counts once
         if any({*row[0]} & {*chain(*row[1:])} for row in lists):
             lists = [row[1:] if any(row[1:]) else row for row in lists]
     columns["node"] = [msgspec.json.encode([*chain(*row)]).decode() for row in lists]
@@ -257,10 +251,7 @@ def _with_lists(faults: FaultList, table: Table) -> Table:
 
 
 def completed(faults: FaultList, table: Table, nodes: Table) -> tuple[Table, list[str]]:
-    """Return a table with roles by columns that mark some, and loads of columns without dimension.
-
-    Also returns the titles of such columns that are not read.
-    """
+    """Return a table with roles and loads from columns of other systems, and titles not read."""
     columns, titles = dict(table.columns), {**table.titles}
     others = {one: columns.pop(one) for one in OTHERS if one in columns}
     if not others:
@@ -297,14 +288,12 @@ def completed(faults: FaultList, table: Table, nodes: Table) -> tuple[Table, lis
 
 
 def _having_role(cells: Sequence[str], columns: Mapping[str, Sequence[str]]) -> list[bool]:
-    """Return which replicas a column marks, or names by their nodes; none if it does neither.
-
-    Numbers that are nodes and the same in all rows of a partition are names, 1 as well as 2.
-    """
+    """Return which replicas a column marks, or names by their nodes; none if it does neither."""
     nodes = columns["node"]
     named_by = columns.keys() & {"partition", "group", "index"}
     keys = [*zip(*(columns[one] for one in named_by), strict=True)]
     alike = len({*zip(keys, cells, strict=True)}) == len({*keys}) < len(keys)
+    # nodes that are the same in all rows of a partition are names, 1 as well as 2
     numbers = "1" in cells and alike and {*cells} <= {*nodes}
     if not numbers and {cell.lower() for cell in {*cells} - NULLS} <= {*TRUE, *FALSE}:
         return [cell.lower() in TRUE for cell in cells]

@@ -9,51 +9,49 @@ from evenkeel.systems.csv_text import Table
 from evenkeel.systems.node_states import NODE_STATES
 from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 
+# columns that name the node, beside ours
 NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "broker_id", "node_id",
          "nodeid", "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
          "machine", "hypervisor_hostname", "hypervisor")  # fmt: skip
-"""Columns that name the node, beside ours."""
 
-PORT = "port"
-"""A column that is part of a node's name where replicas name nodes with it."""
+PORT = "port"  # a column that is part of a node's name where replicas name nodes with it
 
+# the columns of NebulaGraph's zones, whose names are not those of the hosts
 OF_ZONES = {"name", "host", PORT}
-"""The columns of NebulaGraph's zones, whose names are not those of the hosts."""
 
-OF_SHARDS = {"id", "host", "state"}
-"""Columns of MongoDB's shards."""
+OF_SHARDS = {"id", "host", "state"}  # columns of MongoDB's shards
 
+# columns that may be a capacity
 LIMIT = re.compile(
     r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
     r"|.*_(?:capacity|total)"
 )
-"""Columns that may be a capacity."""
 
-KEPT_APART = ("size", "max_replicas")
-"""Headings that mean something in both tables already."""
+KEPT_APART = ("size", "max_replicas")  # headings that mean something in both tables already
 
 ONLY = re.compile(r"(?:(?:capacity|total|max)_?)+")
+# columns that may be the capacity of the only load, but for the unit; and if it is of bytes
 ONLY_BYTES = re.compile(r"(?:(?:capacity|total|max|disk|storage|space|size)_?)+")
-"""Columns that may be the capacity of the only load, but for the unit; and if it is of bytes."""
 
 AS_BYTES = ("size", "bytes", "disk", "storage")
 
+# what parts the words of a heading, which are written with ``_`` here: ``node['name']``
 PARTED = re.compile(r"[\W_]+")
-"""What parts the words of a heading, which are written with ``_`` here: ``node['name']``."""
 
 AMOUNT = re.compile(r"[0-9][0-9.,']*\s*[A-Za-z]*")
 UNIT = re.compile(r"_[kmgtp]i?b$")
 STATUS = "status"
+# columns of nodes that are true or false, the state of a node that they tell, and where
 FLAGGED = {
     **dict.fromkeys(("alive", "is_alive", "online", "is_online"), ("down", FALSE)),
     **dict.fromkeys(("decommissioned", "systemdecommissioned", "decommissioning",
                      "is_decommissioning", "is_draining", "draining"), ("draining", TRUE)),
 }  # fmt: skip
-"""Columns of nodes that are true or false, the state of a node that they tell, and where."""
 
+# what a status says of nodes that may still have what they held, and are not heard of now
 UNHEARD = ("unknown", "disconnected", "initializing")
-"""What a status says of nodes that may still have what they held, and are not heard of now."""
 
+# our states by what a status says
 STATES = {
     **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running"), "up"),
     **dict.fromkeys(("leaving", "decommissioning", "removing"), "draining"),
@@ -61,27 +59,26 @@ STATES = {
     **dict.fromkeys(("offline", "dead", "notready", "inactive", "lost", "failed"), "down"),
     **dict.fromkeys(UNHEARD, "cordoned"),
 }
-"""Our states by what a status says."""
 
+# our states of nodes that are up by columns of Nomad and Docker
 AVAILABLE = {
     "eligibility": {"ineligible": "cordoned"},
     "drain": {"true": "draining"},
     "availability": {"pause": "cordoned", "drain": "draining"},
 }
-"""Our states of nodes that are up by columns of Nomad and Docker."""
 
 OF_STORES = "store_state_name"
+# columns of TiDB and VMware, and our states by their words: a store that is offline still has its
+# data, and machines leave a host in maintenance
 STATED = {
     OF_STORES: {"offline": "draining", "disconnected": "cordoned", "tombstone": "down"},
     "connectionstate": {"connected": "up", "maintenance": "draining", "disconnected": "down",
                         "notresponding": "down"},
 }  # fmt: skip
-"""Columns of TiDB and VMware, and our states by their words: a store that is offline still has its
-data, and machines leave a host in maintenance."""
 
+# columns of PD and of VMware, and how others call them
 CALLED = {"state_name": OF_STORES,
           **dict.fromkeys(("memorygb", "memorytotalgb"), "memory_gb")}  # fmt: skip
-"""Columns of PD and of VMware, and how others call them."""
 
 
 def describes_nodes(
@@ -109,16 +106,14 @@ def _plain(name: str) -> str:
 
 
 def with_plain_names(table: Table) -> Table:
-    """Return a table of nodes whose columns that mean something here have the names used here.
-
-    A state that is a number, as MongoDB has it, is none of ours.
-    """
+    """Return a table of nodes whose columns that mean something here have the names used here."""
     known = {"id", *NAMES, STATUS, *CALLED.values(), *FLAGGED}
     called = {
         one: plain
         for one in table.columns
         if (plain := _plain(one)) in known and plain not in table.columns
     }
+    # a state that is a number, as MongoDB has it, is none of ours
     if all(map(str.isdigit, table.columns.get("state", [""]))):
         called["state"] = "state_number"
     columns = {called.get(one, one): cells for one, cells in table.columns.items()}
@@ -127,10 +122,7 @@ def with_plain_names(table: Table) -> Table:
 
 
 def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple[Table, list[str]]:
-    """Return a table of nodes under the names that replicas give them, and the titles of others.
-
-    ``held`` are these names; a table may have several columns of names, ``ours`` first, and a port.
-    """
+    """Return a table of nodes under the names that replicas give them, and titles left out."""
     columns, titles = dict(table.columns), dict(table.titles)
     if columns.keys() == OF_ZONES:
         columns["zone"], titles["zone"] = columns.pop("name"), "zone"
@@ -158,10 +150,7 @@ def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple
 
 
 def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
-    """Return a table of replicas whose amounts under a heading of the nodes are loads.
-
-    None are if one of the tables names amounts as we do.
-    """
+    """Return a table of replicas whose amounts under a heading of the nodes are loads."""
     ours = ("cap_", "load_", "size_", "leader_load_")
     if any(name.startswith(ours) for one in (table, *nodes) for name in one.columns):
         return table
@@ -190,11 +179,7 @@ def with_shared_loads(table: Table, nodes: Sequence[Table]) -> Table:
 def nodes_in_our_words(
     table: Table, known: Collection[str], loads: Sequence[str]
 ) -> tuple[Table, list[str]]:
-    """Return a table under our headings, and the titles of columns that are not read.
-
-    ``known`` are the columns that are ours already; ``loads`` the dimensions of the replicas, which
-    say what is a capacity.
-    """
+    """Return a table under our headings, and the titles of columns that are not read."""
     columns, titles = dict(table.columns), dict(table.titles)
     flags = [one for one in FLAGGED if "state" not in columns and _is_flag(columns, one)]
     words = {STATES.get(cell.lower(), cell.lower()) for cell in columns.get(STATUS, ())}

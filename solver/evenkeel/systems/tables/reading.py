@@ -52,42 +52,42 @@ NODE = ("node", "id", "name")
 LISTED = {"node", "nodes"}  # columns of replicas that name the node, or several
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
+# columns of tiers by which a table of nodes is recognised that has no capacities
 TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
          "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
-"""Columns of tiers by which a table of nodes is recognised that has no capacities."""
 
+# how an answer of Elasticsearch's SQL ends that has only a part of the rows
 NEXT_PAGE = re.compile(rb'\]\s*,\s*"cursor"\s*:\s*"([^"]+)"\s*\}\s*\Z')
-"""How an answer of Elasticsearch's SQL ends that has only a part of the rows."""
 
+# how a list of another system begins that a shell has ruled, such as ``cockroach node ls``
 RULED = re.compile(rb"\s*(?:id|name)\s*\n\s*--", re.IGNORECASE)
-"""How a list of another system begins that a shell has ruled, such as ``cockroach node ls``."""
 
+# the dimension that counts replicas, where tables have neither capacities nor loads
 COUNT = "replicas"
-"""The dimension that counts replicas, where tables have neither capacities nor loads."""
 
+# what a column of loads starts with, by argument
 LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
          "non_voter_load": ("non_voter_load_",)}  # fmt: skip
-"""What a column of loads starts with, by argument."""
 
 COUNTS = ("replicas", "voters", "min_active")
 OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
 LEADING = ("leader", "master", "primary")
 FOLLOWING = ("follower", "slave", "secondary", "standby", "replica")
+# roles as tables and other systems call them, in lower case
 ROLES = {
     **dict.fromkeys(("", *LEADING, *FOLLOWING), Role.VOTER),
     **dict.fromkeys(("observer", "rdonly", "read_replica"), Role.NON_VOTER),
     **{role.name.lower(): role for role in Role},
 }
-"""Roles as tables and other systems call them, in lower case."""
 
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
 UNGROUPED = "g0"  # the group of partitions that name none
 MOST = 2**15 - 1
+# how much a title may be like that of a known column before it cannot be that of a tier
 ALIKE = 0.8
-"""How much a title may be like that of a known column before it cannot be that of a tier."""
 
+# an amount that can be of nothing else than bytes
 AS_BYTES = re.compile(r"[0-9][0-9.,']*\s*[kKMGTPE]i?B")
-"""An amount that can be of nothing else than bytes."""
 
 RULE = re.compile(
     rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[|bytes\s*=\s*[\"'])",
@@ -115,19 +115,19 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
 
 
 ORDINAL = "replica"  # a column of replicas that numbers those of a partition
+# what is to be done about rows that repeat others
 DISTINCT = "leave one of each, as SELECT DISTINCT does"
-"""What is to be done about rows that repeat others."""
 
+# how the last row of a spreadsheet is called
 TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
-"""How the last row of a spreadsheet is called."""
 
 TOTAL_ROW = "seems to be the total of the rows above: leave it out"
 
+# the columns by which a table is recognised
 HEADINGS = {
     "nodes": "node, id or name, and cap_NAME for each dimension, or tiers like zone and rack alone",
     "replicas": "node, and partition or both group and index, with a row for each replica",
 }
-"""The columns by which a table is recognised."""
 
 
 class Partitions(NamedTuple):
@@ -258,10 +258,7 @@ def tables_in(documents: Sequence[Document]) -> Found:
 
 
 def _turned(table: Table, nodes: Collection[str]) -> Table:
-    """Return a table whose partitions are the nodes, and the other way round, as it is meant.
-
-    So it is where each list is of a node. Such lists say nothing of leaders.
-    """
+    """Return a table with partitions and nodes exchanged where each of its lists is of a node."""
     columns = table.columns
     if columns.keys() != {"partition", "node"} or not {*columns["partition"]} <= {*nodes}:
         return table
@@ -861,12 +858,7 @@ def _rule(one: RuleEntry) -> Rule:
 
 
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
-    r"""Return a cluster with the nodes of a table after those it has, empty and up.
-
-    Capacities that the table has no column for are those in the system's files,
-    else those of the nodes there are, where these are alike; the latter are returned beside it, by
-    dimension.
-    """
+    """Return a cluster with the nodes of a table added empty, and capacities that were assumed."""
     document = Document.load(source)
     faults = FaultList()
     table = read_table(faults, document)
@@ -882,6 +874,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     for d, dimension in enumerate(cluster.dimensions):
         if f"{CAPACITY}{dimension.lower()}" in table.columns:
             continue
+        # what the system's files say, else what all present nodes have
         if own and all(dimension in one for one in own):
             known[dimension] = [one[dimension] for one in own]
             continue
@@ -933,20 +926,20 @@ Headings = Mapping[str, str]  # title of a column in the table that was read, by
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"  # key of the numbers of empty cells, by capacity and load
 UNDISKED = "undisked"  # key of nodes without disks of which replicas name some
+# keys of the columns that are not read, of what is out of service, of whether there is no table of
+# nodes, and of notes on rows
 UNREAD, OUT, WITHOUT_NODES, ON_ROWS = "unread", "out", "without_nodes", "on_rows"
-"""Keys of the columns that are not read, of what is out of service, of whether there is no table of
-nodes, and of notes on rows."""
 
 NOT_HEARD = "not heard of by their status: {}: such nodes keep what they hold and take nothing new"
 FORMER = "several nodes that are called {}: those that are down, or down as well, do not count"
 
+# key of the numbers of cells that had no value and were read as empty, or as usual
 NULL_COUNTS = "nulls"
-"""Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
 UNITLESS = "unitless"  # key of columns without units beside those of their dimension that have them
 WITH_UNIT = re.compile(r"[0-9].*[A-Za-z]")
+# amounts with a unit, and such without that are too small to be bytes beside these
 BARE = re.compile(r"(?![0.,]*$)[0-9]{1,6}(?:[.,][0-9]*)?")
-"""Amounts with a unit, and such without that are too small to be bytes beside these."""
 
 UNLIKELY = 1e-6  # share of a node that no replica of a dimension exceeds, or that all do as often
 NAMED = 8  # nodes that are named one by one; the rest is counted
@@ -988,16 +981,13 @@ def with_headings(
     unknown: Sequence[str] = (),
     gone: Sequence[str] = (),
 ) -> Cluster:
-    """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
-
-    These are what is always written, in any case: what more there is depends on the cluster. So it
-    does the dimensions with unknown capacities, of which the table has assumed ones.
-    """
+    """Return a cluster that remembers the headings of its tables, if they are unusual."""
     replicas = found.replicas[0]
     dimensions, tiers = cluster.dimensions, cluster.topology.tiers
     unknown = unknown if has_capacities(nodes) else dimensions
     of_disks = _of_disks(found.disks[0]) if found.disks else {}
     titles = OfTables(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions), of_disks)
+    # what is written in any case; what more there is depends on the cluster
     usual = {"node", *tiers, "state", *(f"{CAPACITY}{one}" for one in dimensions)}
     named = {"group", "node", "role", *(f"load_{one}" for one in dimensions)}
     names = {"index", "partition"} & titles.replicas.keys()
@@ -1043,10 +1033,7 @@ def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str
 
 
 def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]:
-    """Return columns without units, each by the one of its dimension that has units, or by itself.
-
-    Only those whose numbers fit no node, or vanish in it: plain bytes beside ``2TB`` are usual.
-    """
+    """Return columns without units, by the one of their dimension with units, or by themselves."""
     found = {}
     starts = (CAPACITY, *LOADS["load"])
     for table in (nodes, replicas):
@@ -1057,6 +1044,7 @@ def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]
                 continue
             if any(map(WITH_UNIT.fullmatch, cells)) and any(map(BARE.fullmatch, cells)):
                 found[table.titles[name]] = f"cells of {table.titles[name]}"
+    # only where numbers fit no node, or vanish in it: plain bytes beside ``2TB`` are usual
     for d, one in enumerate(cluster.dimensions):
         capacity = cluster.nodes.capacity[:, d]
         most = cluster.partitions.load.voter[:, d].max(initial=0.0)

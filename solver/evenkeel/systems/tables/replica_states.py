@@ -7,19 +7,19 @@ from evenkeel.systems.csv_text import Table
 from evenkeel.systems.tables.lists import NULLS, TRUE
 
 STATED = ("status", "state", "replica_state", "routing_state")
+# columns of a replica's state, and those that are true where it is broken
 BROKEN = ("isbad", "is_bad")
-"""Columns of a replica's state, and those that are true where it is broken."""
 
 OUT = {"down", "dead", "offline", "bad", "error", "failed", "lost", "missing", "unassigned",
        "unavailable", "recovery_failed", "not_serving", "unhealthy"}  # fmt: skip
+# what a state says, in lower case, of replicas that are out of service and of others
 IN = {"", "up", "ok", "normal", "online", "active", "alive", "started", "running", "serving",
       "healthy", "clone", "schema_change", "rollup", "pending", "recovering", "relocating",
       "initializing", "version_error", "schema_error", "adding", "removing", "readonly",
       "unknown"}  # fmt: skip
-"""What a state says, in lower case, of replicas that are out of service and of others."""
 
+# how Greenplum writes states: a column of other letters means something else
 LETTERS = {"u": "up", "d": "down"}
-"""How Greenplum writes states: a column of other letters means something else."""
 
 
 class OutOfService(NamedTuple):
@@ -31,19 +31,17 @@ class OutOfService(NamedTuple):
 
 
 def without_lost(table: Table, nodes: Table) -> tuple[Table, OutOfService]:
-    """Return a table whose replicas out of service have no node, and which these are.
-
-    Those of a node that has no others stay there, since the node counts as down. Tables with one
-    replica of each partition, such as of virtual machines, or with lists of them have no lost ones.
-    """
+    """Return a table whose replicas out of service have no node, and which these are."""
     columns = table.columns
     states = _states(columns)
     names = ("partition",) if "partition" in columns else ("group", "index")
     keys = [columns[one] for one in names if states and one in columns]
+    # tables with one replica of each partition, or with lists of them, have no lost ones
     if len({*zip(*keys, strict=True)}) in {0, len(table)} or len({*table.lines}) < len(table):
         return table, OutOfService([], [], [])
     out = [any(row) for row in zip(*states.values(), strict=True)]
     on = columns["node"]
+    # a node without other replicas counts as down, and they stay there
     serving = {node for node, lost in zip(on, out, strict=True) if not lost}
     down = [] if "state" in nodes.columns or not any(out) else [*dict.fromkeys(on)]
     down = [node for node in down if node and node not in serving]
