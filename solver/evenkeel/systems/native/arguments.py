@@ -24,15 +24,15 @@ from evenkeel.systems.json_text import Int32
 
 Arguments = dict[str, Any]  # arguments of ``Cluster.from_arrays`` by name
 FREE_SLOTS = 2**20  # replicas that may be wanted however small a file is
+# replicas that may be wanted for each byte of a file: what takes memory is no mere claim
 SLOTS_PER_BYTE = 64
-"""Replicas that may be wanted for each byte of a file: what takes memory is no mere claim."""
 
 
+# types of which JSON gives every value back as it was; of numbers it does not
 PLAIN = {str, bool, type(None), dict, list}
-"""Types of which JSON gives every value back as it was; of numbers it does not."""
 
+# an amount as a file has it; what stands in the list is checked with the rule
 PlainAmount = Int32 | None | list[Int32 | float | str]
-"""An amount as a file has it; what stands in the list is checked with the rule."""
 
 
 class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -21,8 +21,8 @@ from evenkeel.systems.registry import Format
 REQUIRED = (
     "capacity", "zone", "rack", "load", "leader_extra_load", "placement_before", "dead", "resource"
 )  # fmt: skip
+# which nodes were just added follows from the placement; ``meta`` holds its origin
 IGNORED = ("new", "meta")
-"""Which nodes were just added follows from the placement; ``meta`` holds its origin."""
 
 PLACES = {
     "leader_load": "leader_extra_load", "placement": "placement_before", "group": "resource",

@@ -240,31 +240,31 @@ FORMAT = Format(
 
 ZIP_MAGIC = b"PK\x03\x04"
 MAGIC = b"\x93NUMPY"
+# how each version of the ``.npy`` format writes the length of its header
 LENGTH = {b"\x01\x00": struct.Struct("<H"), b"\x02\x00": struct.Struct("<I")}
-"""How each version of the ``.npy`` format writes the length of its header."""
 
+# the three entries of a header, in any order
 HEADER = re.compile(
     rb"(?=.{0,400}?['\"]descr['\"]\s{0,9}:\s{0,9}['\"]([<>|=]?[a-zA-Z?]\d{0,9})['\"])"
     rb"(?=.{0,400}?['\"]fortran_order['\"]\s{0,9}:\s{0,9}(True|False))"
     rb"(?=.{0,400}?['\"]shape['\"]\s{0,9}:\s{0,9}\(([\d,\sL]{0,200})\))\{",
     re.DOTALL,
 )
-"""The three entries of a header, in any order."""
 
 DTYPE = re.compile(rb"[<>|=]?([?]|b1|[iu][1248]|f[248]|f16|U[1-9]\d{0,8})")
 MOST_AXES = 8
+# times by which the members of an archive may outgrow it; loads never compress so far
 MOST_GROWTH = 100
-"""Times by which the members of an archive may outgrow it; loads never compress so far."""
 
 FREE_GROWTH = 2**19  # bytes to which even the smallest archive may grow
+# rows without columns that even the smallest archive may have: they take no bytes there
 FREE_ROWS = 2**16
-"""Rows without columns that even the smallest archive may have: they take no bytes there."""
 
+# what reading a damaged archive may raise; the standard library does not say
 BROKEN = (
     ValueError, TypeError, OSError, EOFError, LookupError, RuntimeError, OverflowError,
     struct.error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
-"""What reading a damaged archive may raise; the standard library does not say."""
 
 
 def read_members(faults: FaultList, document: Document) -> dict[str, NDArray[Any]]:

@@ -310,6 +310,7 @@ def _labels_listed(array: NDArray[Any]) -> list[Any]:
     return [None if label == none else label for label in array.tolist()]
 
 
+# where an entry of each argument of ``Cluster.from_arrays`` stands in the document
 PLACES = (
     dict.fromkeys((*NODE_FIELDS, "capacity", "watermark", "stands_for"), "nodes[{0}].{key}")
     | dict.fromkeys(
@@ -322,7 +323,6 @@ PLACES = (
         "group_rule": "groups[{0}].rule",
     }
 )
-"""Where an entry of each argument of ``Cluster.from_arrays`` stands in the document."""
 
 
 def read(documents: Sequence[Document]) -> Cluster:
