@@ -19,41 +19,34 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Where one partition is seen: its nodes, who leads ("" for none), whether it is copied.
-
-    ``behind`` are those of its nodes that live and are not in sync, where others are seen to be.
-    """
+    """Where one partition is seen: its nodes, who leads ("" for none), whether it is copied."""
 
     nodes: Sequence[str]
     leader: str
     copying: bool
-    behind: Sequence[str] = ()
+    behind: Sequence[str] = ()  # nodes that live and are not in sync
 
 
 class Observed(NamedTuple):
-    """What is seen of a system: which of its nodes live, and where partitions stand.
-
-    ``places`` are the labels of nodes, by tier, where they are seen.
-    """
+    """What is seen of a system: which of its nodes live, and where partitions stand."""
 
     alive: Mapping[str, bool]
     standing: Mapping[str, Standing]
+    # labels of nodes by tier, where they are seen
     places: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
+# ``observe(documents)``: what is seen of all partitions
 Observing = Callable[["Sequence[Document]"], Observed]
-"""``observe(documents)``: what is seen of all partitions."""
 
 
 def names_all_nodes(format: str, documents: "Sequence[Document]") -> bool:
-    """Return whether dumps name every node of their system, so that one they do not name is gone.
-
-    What none of the systems wrote that carry out plans may leave out who holds nothing.
-    """
+    """Return whether dumps name every node of their system, so that any other is gone."""
     if not is_known(format):
         return False
     system = find(format)
     carrier = system.carrier
+    # other dumps may leave out nodes that hold nothing
     return carrier is not None and carrier.lists_nodes(parts_for(system, documents))
 
 
@@ -107,8 +100,7 @@ class Change(NamedTuple):
     # the disk of each node of it afterwards, where these are known; what stays keeps its own
     lies: Mapping[int, int] = MappingProxyType({})
 
-    first: int = -1
-    """The node that becomes first in its list, where the leader stays; -1 elsewhere."""
+    first: int = -1  # the node that becomes first in its list, where the leader stays; -1 elsewhere
 
     @property
     def leaves(self) -> list[int]:
@@ -131,8 +123,8 @@ class Answer(NamedTuple):
     message: str  # what is waited for or is wrong; of what is done a note, or the value of a hold
 
 
+# ``check(output)``: whether a command has reached what it is run for
 Check = Callable[[str], Answer]
-"""``check(output)``: whether a command has reached what it is run for."""
 
 
 def equals(wanted: str) -> Check:
@@ -233,11 +225,9 @@ class Carrier:
     listed: Callable[[Cluster], NDArray[np.int32]] | None = None
 
     def gives_up(self, cluster: Cluster) -> NDArray[np.bool_]:
-        """Return the partitions of which a replica that was added can be given up again, (P,).
-
-        A system that lists numbers gives up replicas where another number is wanted. Others that
-        were short of replicas before the plan stay as the plan leaves them, on the way back, too.
-        """
+        """Return the partitions of which a replica that was added can be given up again, (P,)."""
         if self.listed is None:
             return np.ones(len(cluster.partitions), np.bool_)
+        # replicas are given up where another number is wanted; others that were short of replicas
+        # before stay as the plan leaves them, on the way back, too
         return np.not_equal(self.listed(cluster), cluster.partitions.replicas, dtype=np.bool_)

@@ -17,8 +17,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32, decode_json
 
-LONGEST = 120
-"""Characters of a name that are shown."""
+LONGEST = 120  # characters of a name that are shown
 
 
 def shown(name: str) -> str:
@@ -47,8 +46,7 @@ class Setting(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     name: str
     default: str
     meaning: str
-    unless: str = ""
-    """The setting that empties this one where it is given."""
+    unless: str = ""  # the setting that empties this one where it is given
 
 
 SHARED = (
@@ -62,41 +60,23 @@ SHARED = (
 class Command(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """A command, without a shell: a program, its arguments, and what becomes of its output."""
 
+    # arguments; those in a list of their own are left out where a setting in it is empty
     run: Sequence[str | Sequence[str]] = []
-    """Arguments; those in a list of their own are left out where a setting in it is empty."""
-
-    about: str = ""
-    """What it does, or what it waits for, for people."""
-
-    file: str = ""
-    """The file that ``${FILE}`` stands for, by its path in the folder."""
-
-    save: str = ""
-    """The file of the dump that takes its output."""
-
+    about: str = ""  # what it does, or what it waits for, for people
+    file: str = ""  # the file that ``${FILE}`` stands for, by its path in the folder
+    save: str = ""  # the file of the dump that takes its output
+    # a file of the dump and a text in it, without which the command is left out
     where: list[str] = []
-    """A file of the dump and a text in it, without which the command is left out."""
-
+    # whether it is left out where its program is missing or a setting that it needs is empty
     optional: bool = False
-    """Whether it is left out where its program is missing or a setting that it needs is empty."""
-
+    # a command whose check makes this one unnecessary where it holds
     unless: "Command | None" = None
-    """A command whose check makes this one unnecessary where it holds."""
-
-    otherwise: "Command | None" = None
-    """What is run where this one fails or cannot be run."""
-
-    check: str = ""
-    """The check of the system that its output must meet."""
-
-    waits: bool = False
-    """Whether it is run again until the check is met."""
-
-    hold: "Hold | None" = None
-    """What is recorded before it runs, so that it can be given back."""
-
+    otherwise: "Command | None" = None  # what is run where this one fails or cannot be run
+    check: str = ""  # the check of the system that its output must meet
+    waits: bool = False  # whether it is run again until the check is met
+    hold: "Hold | None" = None  # what is recorded before it runs, so that it can be given back
+    # the name of a hold that is given back here; such a command runs nothing else
     release: str = ""
-    """The name of a hold that is given back here; such a command runs nothing else."""
 
 
 class Hold(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -104,14 +84,10 @@ class Hold(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
 
     name: str
     back: list[Command]
-    read: Command | None = None
-    """The command whose check tells ``${WAS}``."""
-
-    off: str = ""
-    """The ``${WAS}`` with which there is nothing to change, nor to give back."""
-
+    read: Command | None = None  # the command whose check tells ``${WAS}``
+    off: str = ""  # the ``${WAS}`` with which there is nothing to change, nor to give back
+    # whether it is given back before a run looks at the system, and not by an interrupt
     first: bool = False
-    """Whether it is given back before a run looks at the system, and not by an interrupt."""
 
 
 class Expected(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -127,62 +103,38 @@ class Expected(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=
 class WaveForm(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """One wave."""
 
-    expect: list[Expected]
-    """Where partitions are before it, and where they are once it is done."""
-
+    expect: list[Expected]  # where partitions are before it, and where they are once it is done
     commands: list[Command]
+    # the node that comes first in the list of a partition of which nothing else changes
     first: dict[str, Int32] = {}
-    """The node that comes first in the list of a partition of which nothing else changes."""
-
+    # commands that wait for what was ordered, also before a wave is ordered again
     ends: list[Command] = []
-    """Commands that wait for what was ordered, also before a wave is ordered again."""
 
 
 class Form(msgspec.Struct, forbid_unknown_fields=True):
     """All that a run goes by."""
 
     version: Literal[1]
-    format: str
-    """The format that reads the dumps of the system."""
-
+    format: str  # the format that reads the dumps of the system
     nodes: list[str]
-    dead: list[Int32]
-    """Nodes that were dead when the plan was made."""
-
+    dead: list[Int32]  # nodes that were dead when the plan was made
+    # whether every mixture of waves done and not done has room, so that their order is free
     in_any_order: bool
-    """Whether every mixture of waves done and not done has room, so that their order is free."""
-
-    outside: str
-    """Digest of where the partitions are that no wave changes."""
-
-    left: str
-    """What the waves leave out, and why; "" for nothing."""
-
+    outside: str  # digest of where the partitions are that no wave changes
+    left: str  # what the waves leave out, and why; "" for nothing
+    # the way to the folder that keeps what is held: that of the plan, also for its way back
     whole: str
-    """The way to the folder that keeps what is held: that of the plan, also for its way back."""
-
-    still: str
-    """What the system is left with while something is held."""
-
+    still: str  # what the system is left with while something is held
     settings: list[Setting]
-    first: list[Command]
-    """Run once, before anything is looked at."""
-
-    look: list[Command]
-    """Write the dump."""
-
-    hold: list[Command]
-    """Run before the first wave that a run orders."""
-
+    first: list[Command]  # run once, before anything is looked at
+    look: list[Command]  # write the dump
+    hold: list[Command]  # run before the first wave that a run orders
     waves: list[WaveForm]
-    before: list[Command] = []
-    """Run once, as the first wave is ready and nothing of it has begun."""
-
+    before: list[Command] = []  # run once, as the first wave is ready and nothing of it has begun
+    # run once all waves are done, from the beginning where that was interrupted
     after: list[Command] = []
-    """Run once all waves are done, from the beginning where that was interrupted."""
-
+    # the labels, by tier, of nodes that hold nothing before the plan, as it counts on them
     places: dict[str, dict[str, str]] = {}
-    """The labels, by tier, of nodes that hold nothing before the plan, as it counts on them."""
 
 
 def encoded(form: Form) -> bytes:

@@ -1,8 +1,7 @@
 """Compare a live system with the state that a plan expects, and measure the plan's progress.
 
-Partitions that the plan leaves alone are compared, too, since others may have moved them. Their
-nodes are kept as one digest beside the expected state of the others. Only where a live system does
-not match it the plan itself is read, to report the effect on its capacities and rules.
+Partitions that the plan leaves alone are compared by a digest, since others may have moved them;
+the plan itself is read only where that differs.
 """
 
 import os
@@ -40,8 +39,8 @@ from evenkeel.systems.json_text import Int32, decode_json
 from evenkeel.systems.plans.reading import plan_of
 from evenkeel.systems.registry import find, parts_for
 
+# of each wave, by partition, the nodes that join and, as ``~node``, those that leave
 Joins = Sequence[Mapping[str, Sequence[int]]]
-"""Of each wave, by partition, the nodes that join and, as ``~node``, those that leave."""
 
 
 class Elsewhere(NamedTuple):
@@ -52,10 +51,7 @@ class Elsewhere(NamedTuple):
 
 
 def digest_of(cluster: Cluster, planned: Sequence[int], *, lists_down: bool = True) -> str:
-    """Return the digest of where the partitions of a cluster are that a plan leaves alone.
-
-    ``planned`` are the others. What is on nodes that are down counts where dumps list it.
-    """
+    """Return the digest of where the partitions of a cluster are that a plan leaves alone."""
     placement = cluster.placement
     names = cluster.partitions.names
     outside = np.ones(len(names), np.bool_)
@@ -113,12 +109,7 @@ def elsewhere(
     wave: int,
     unlisted: Collection[int] = (),
 ) -> Elsewhere:
-    """Compare what is seen of the partitions outside a plan with where it believes them.
-
-    A node that has no room any more for what waves from ``wave`` on put there stops a plan; rules
-    that others broke are only reported, since the plan does not break them. Replicas on
-    ``unlisted`` nodes are there still: dumps do not show them.
-    """
+    """Compare what is seen of the partitions outside a plan with where it believes them."""
     read = plan_of(plan)
     cluster, end = read.cluster, read.end
     planned = {name for one in waves for name in one}
@@ -135,6 +126,7 @@ def elsewhere(
             gone += 1
             continue
         now = [place.get(one, -1) for one in standing[name].nodes]
+        # dumps do not show what is on ``unlisted`` nodes
         now += [n for n in before if n in unlisted and n not in now]
         if before == {*now}:
             continue
@@ -157,6 +149,7 @@ def elsewhere(
                      f"{listed}")  # fmt: skip
     if gone or new:
         notes.append(f"partitions outside the plan: {gone:,} not seen, {new:,} new")
+    # rules that others broke are only reported; a lack of room for waves to come stops a plan
     if moved and not strange:
         notes += _rules(cluster, end, end.replaced(node, end.leader))
     return Elsewhere(tuple(notes), tuple(_rooms(cluster, waves, wave, extra, most)))
@@ -226,11 +219,9 @@ def has_room(
     places: Mapping[str, float],
     waves: Sequence[Mapping[str, Step]],
 ) -> bool:
-    """Whether no node ever exceeds its capacity when waves are ordered one after the other.
-
-    ``held`` are the nodes that each partition takes room on now, ``places`` how far each has come.
-    A wave is ordered as a whole unless all of it is done; what joins is there before what leaves.
-    """
+    """Whether no node ever exceeds its capacity when waves are ordered one after the other."""
+    # ``held`` are the nodes that each partition takes room on now, ``places`` how far each has
+    # come. What joins is there before what leaves.
     cluster = plan_of(plan).cluster
     if cluster.topology.tier_capacity:
         return False
@@ -260,10 +251,7 @@ def has_room(
 
 
 def has_room_for_both(cluster: Cluster, waves: Sequence[Wave]) -> bool:
-    """Return whether every node has room for all that any wave puts there beside all that is there.
-
-    Any mixture of partitions before and after their waves then is within capacity.
-    """
+    """Return whether nodes have room for any mixture of partitions before and after their waves."""
     if cluster.topology.tier_capacity:
         return False
     placement, most = cluster.placement, load_of(cluster)
@@ -325,8 +313,8 @@ MOST_BEHIND = 5  # partitions that are named whose replicas are not in sync
 BEGUN = 0.5  # added to the place of a partition on its way whose next change is under way
 
 
+# what ``has_room`` is asked about: where partitions are, how far, and the waves to come
 _Mixture = tuple[Mapping[str, frozenset[int]], Mapping[str, float], Sequence[Mapping[str, Step]]]
-"""What ``has_room`` is asked about: where partitions are, how far, and the waves to come."""
 
 
 @dataclass(frozen=True)
@@ -396,10 +384,7 @@ def form_of(faults: FaultList, folder: Path) -> Form:
 
 
 def guard(folder: Path, documents: Sequence[Document], form: Form | None = None) -> Verdict:
-    """Compare what a system shows with what the plan of a folder expects of it.
-
-    ``form`` is what the folder says, where that has been read.
-    """
+    """Compare what a system shows with what the plan of a folder expects of it."""
     faults = FaultList()
     form = form or form_of(faults, folder)
     waves = len(form.waves)
@@ -546,10 +531,8 @@ def _compared(
 
 
 def _behind(form: Form, live: Observed, wave: int) -> tuple[str, ...]:
-    """Return a note of the replicas, on nodes that live, that are not in sync where a wave is.
-
-    A plan may repair them, and systems drop nothing before what is new is in sync.
-    """
+    """Return a note of the replicas, on nodes that live, that are not in sync where a wave is."""
+    # a plan may repair them, and systems drop nothing before what is new is in sync
     names = [one.partition for one in form.waves[wave - 1].expect]
     rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
     if not rows:

@@ -11,8 +11,8 @@ from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.systems.folders.form import FILE, Hold, literal
 from evenkeel.systems.folders.guarding import PLAN, STATE
 
+# what is kept, once for both ways, from the first wave to the last: a file for each hold
 HELD = "held"
-"""What is kept, once for both ways, from the first wave to the last: a file for each hold."""
 
 FILES = "files"  # where in it the files stand that the commands read which give something back
 UNDO = "undo"
@@ -26,11 +26,8 @@ def holds_folder(folder: Path) -> bool:
 
 
 def holding(paths: Iterable[str | os.PathLike[str]]) -> Path | None:
-    """Return the folder of a plan that files lie in and whose run still holds something.
-
-    Who plans on from such a folder inherits that: the setting that is there now is not what was
-    there before, and no other file keeps what was.
-    """
+    """Return the folder of a plan that files lie in and whose run still holds something."""
+    # who plans on from there inherits that: no other file keeps the setting that was there before
     for path in paths:
         for folder in [*Path(os.path.realpath(path)).parents][:DEEPEST]:
             if files(folder) and holds_folder(folder):

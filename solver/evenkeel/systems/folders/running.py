@@ -32,18 +32,15 @@ from evenkeel.systems.folders.guarding import State, Verdict, form_of, guard, re
 from evenkeel.systems.registry import find
 
 GRACE = 10.0  # seconds for which an interrupt lets a command end
+# signals that end a run, as far as the system has them
 ENDING = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-"""Signals that end a run, as far as the system has them."""
 
 MOST_LINES = 20  # lines of what a command printed last that are shown where it failed
+# ``tell(kind, text)``: takes what a run has to say. ``progress`` is a step, ``state`` what a look
+# shows in between, ``waiting`` the same now and then, ``note`` what a person should know.
 Tell = Callable[[str, str], None]
-"""``tell(kind, text)``: takes what a run has to say.
-
-``progress`` is a step, ``state`` what a look shows in between, ``waiting`` the same now and then,
-``note`` what a person should know.
-"""
 
 
 class Stopped(Exception):
@@ -75,8 +72,8 @@ class FolderRun:
         )
         faults.raise_if_any()
         self._say = tell
+        # takes where the plan stands after each look
         self.looked: Callable[[Verdict], None] = lambda verdict: None
-        """Takes where the plan stands after each look."""
 
     @property
     def holds(self) -> str:

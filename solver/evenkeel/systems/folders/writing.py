@@ -126,8 +126,8 @@ def lacking(one: Blocked, why: str = "") -> str:
     return f"{shown(one.partition)}[{one.slot}] {way} ({why or f'no {plain(one.lacks)}'})"
 
 
+# partitions that are listed one by one: those of a wave at least, and those of all waves
 MOST_CHANGES, MOST_OF_ALL = 10, 500
-"""Partitions that are listed one by one: those of a wave at least, and those of all waves."""
 
 MOST_SHARES = 30  # nodes of which is listed what the system shows of them, those with the most
 
@@ -623,15 +623,12 @@ def _by(back: Plan, waves: int) -> str:
     return "by moves inside nodes alone" if alone else f"in {counted(waves, 'wave')}"
 
 
+# the nodes of a partition by slot, the one that leads, and the preferred one; -1 for none
 Row = tuple[tuple[int, ...], int, int]
-"""The nodes of a partition by slot, the one that leads, and the preferred one; -1 for none."""
 
 
 def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
-    """Return what each wave changes, by partition; those that change nothing are left out.
-
-    ``original`` is how everything was before any plan: where a plan begins, and its undo leads.
-    """
+    """Return what each wave changes, by partition, given how everything was before any plan."""
     names = [*plan.cluster.partitions.names]
     # of the others nothing changes: rows of those that are touched are all there is to follow
     touched = np.unique(plan.steps.partition)
@@ -791,12 +788,10 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
 def _back_but_for_repairs(
     plan: Plan, given_up: NDArray[np.bool_], disabled: NDArray[np.bool_]
 ) -> Plan:
-    """Return the way back on which partitions that were short of replicas stay as they are.
-
-    Those of ``given_up (P,)`` do not; those that are ``disabled (P,)`` on a node they left do.
-    """
+    """Return the way back on which partitions that were short of replicas stay as they are."""
     before, end = plan.cluster.placement, plan.end
     had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
+    # what is ``disabled (P,)`` on a node that it left stays as it is, too
     repaired = np.flatnonzero((has > had) & ~given_up | disabled)
     kept = np.isin(before.owner, repaired)
     leader = before.leader.copy()
@@ -816,10 +811,7 @@ def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:
 def check_folder(
     folder: str | os.PathLike[str], *, overwrite: bool, holder: Path | None = None
 ) -> None:
-    """Raise for a place where no folder of a plan can be put.
-
-    ``holder`` is the folder whose run was stopped, and which this one goes on after.
-    """
+    """Raise where no folder of a plan can be put; ``holder`` is the stopped run that it follows."""
     target = Path(folder)
     message = ""
     if target.is_dir():
@@ -837,11 +829,11 @@ def check_folder(
         raise InvalidInput([Fault("folder", os.fspath(folder), message)])
 
 
+# what to do where a system's commands cannot be written
 INSTEAD = (
     "; write the plan to a file that ends in .json, and its steps, wave by wave, to a table "
     "(write_plan; plan -o plan.json --table steps.csv)"
 )
-"""What to do where a system's commands cannot be written."""
 
 
 def carrier_of(name: str) -> Carrier:
