@@ -42,8 +42,8 @@ NAME: Literal["evenkeel-plan"] = "evenkeel-plan"
 ChangeName = Literal["move", "lead", "promote", "demote"]
 KindName = Literal["copy", "promote", "lead", "demote", "remove", "swap", "order"]
 StepId = Int32 | str
+# how the two ends of a step are written: Python keeps the first of these words to itself
 NODES = {"source": "from", "target": "to"}
-"""How the two ends of a step are written: Python keeps the first of these words to itself."""
 
 
 class StepDocument(
@@ -128,9 +128,9 @@ class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     roles: bool | None = None
 
 
+# where the cluster of a plan in a folder stands, beside the file; ``start`` is then what is
+# otherwise when this plan begins
 ClusterFile = Literal["", "cluster.npz", "../cluster.npz"]
-"""Where the cluster of a plan in a folder stands, beside the file; ``start`` is then what is
-otherwise when this plan begins."""
 
 
 class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -462,11 +462,8 @@ def _numbers_of_disks(cluster: Cluster) -> dict[str | None, int]:
     return {None: -1} | {name: d for d, name in enumerate(names)}
 
 
-JOINS = ("copy", "promote", "lead", "order")
-"""Kinds that need a node to go to."""
-
-LEAVES = ("demote", "remove")
-"""Kinds that need a node to come from."""
+JOINS = ("copy", "promote", "lead", "order")  # kinds that need a node to go to
+LEAVES = ("demote", "remove")  # kinds that need a node to come from
 
 
 @dataclass(frozen=True)

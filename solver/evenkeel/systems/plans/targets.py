@@ -49,15 +49,12 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
 
 
 def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
-    """Return a cluster with the nodes that another has replicas on and it has not, and their names.
-
-    They are as the other has them, without limit where that has no capacity. One that has
-    replicas on none of this cluster's nodes is of somewhere else: none of its nodes join.
-    """
+    """Return a cluster with the further nodes that hold replicas of another, and their names."""
     there = np.unique(other.placement.node[other.placement.node >= 0]).tolist()
     known = {*cluster.nodes.names}
     new = [n for n in there if other.nodes.names[n] not in known]
     names = [other.nodes.names[n] for n in new]
+    # with no node in common the other one is of somewhere else
     if len(new) in (0, len(there)):
         return cluster, []
     capacity = np.full((len(new), len(cluster.dimensions)), np.inf)
@@ -73,13 +70,7 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
 
 
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
-    """Return a later description of a cluster in the nodes and partitions of the first one.
-
-    One with the same names, and no less detail, is taken as it is. Of another it takes where
-    replicas are, in as many slots as are seen, and which nodes have died: where it names
-    ``all_nodes`` there are, also those that it does not name. Its further partitions are left out,
-    unless it has no others.
-    """
+    """Return a later description of a cluster in the nodes and partitions of the first one."""
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
     alike = all(list(a) == list(b) for a, b in names)
     if alike and not missing_in(cluster, now):
@@ -104,6 +95,7 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
         both = replace(both, disk=disk)
     row = len(there) + np.arange(len(start))
     row[numbers[ours]] = ours
+    # with ``all_nodes``, those that the later one does not name have died, too
     live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
     died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, not all_nodes)]
     seen = cluster.down(died).with_placement(rows_alone(both, row))
@@ -141,10 +133,7 @@ def _in_slots(placement: Placement, width: NDArray[np.int64]) -> Placement:
 
 
 def _disks_named(faults: FaultList, cluster: Cluster, other: Cluster) -> NDArray[np.int32]:
-    """Return a cluster's number of the disk of each replica of another, (K,); -1 if not known.
-
-    It is a fault to name one that its node does not have, where those of the node are known.
-    """
+    """Return a cluster's number of the disk of each replica of another, (K,); -1 if not known."""
     there, disks = other.placement, cluster.disks
     if disks is None:
         return np.full(len(there.node), -1, np.int32)
@@ -181,10 +170,7 @@ def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
 def _numbered(
     faults: FaultList, cluster: Cluster, other: Cluster
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return a cluster's numbers of another's nodes, -1 behind them, and partitions; -1 if new.
-
-    It is a fault if one of these partitions is on a node that the cluster does not have.
-    """
+    """Return a cluster's numbers of another's nodes, -1 behind them, and partitions; -1 if new."""
     nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
     place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
     known = {name: p for p, name in enumerate(cluster.partitions.names)}

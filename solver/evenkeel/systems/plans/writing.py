@@ -36,8 +36,8 @@ from evenkeel.systems.plans.reading import (
     fingerprint,
 )
 
+# what writes a cluster in one of our own formats
 Encode = Callable[[Cluster, Placement | None, Path], Mapping[Path, bytes]]
-"""What writes a cluster in one of our own formats."""
 
 
 @known_keywords
