@@ -421,11 +421,7 @@ EITHER = re.compile(r"(model|assignment).*\.txt(\.gz)?")
 
 
 def read_documents(documents: Sequence[Document]) -> Cluster:
-    """Read an instance from its folder, its model file, or its model and its assignment.
-
-    One or two files, in any order if they bear their usual names; with a model alone, the
-    assignment is the file beside it.
-    """
+    """Read an instance from its folder, its model file, or its model and its assignment."""
     paths = [document.path for document in documents if document.path is not None]
     if len(paths) != len(documents) or len(paths) > 2:
         names = [document.name for document in documents]
