@@ -21,19 +21,19 @@ ANSWER = re.compile(
     rb'"(?:numberOfReplicas|diskUpdate|storageMaximum)"\s*:|'
     rb"(?<!/api)/v1/(?:volumes|nodes|settings)\b"
 )
+# what is in the beginning of an answer, and of a table, also of columns that were chosen
 TABLE = re.compile(
     rb"^(?:.*[#$>%] +)?(?=(?:[A-Z]{2,} +)*(?:NAME|REPLICA)\b)(?:"
     rb".*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
     rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)*?(?!instance-manager-)\S+-r-[0-9a-f]{8}\s)",
     re.MULTILINE,
 )
-"""What is in the beginning of an answer, and of a table, also of columns that were chosen."""
 
+# the name of a replica; instance managers of old releases have such names, too
 REPLICA = re.compile(r"(?!instance-manager-).+-r-[0-9a-f]{8}")
-"""The name of a replica; instance managers of old releases have such names, too."""
 
+# when replicas were built, and have stopped, of which no time is known: long ago
 BUILT, STOPPED = "1971-01-01T00:00:00Z", "1970-01-01T00:00:00Z"
-"""When replicas were built, and have stopped, of which no time is known: long ago."""
 
 SPEC = (
     "size", "numberOfReplicas", "replicaAutoBalance", "replicaSoftAntiAffinity",
@@ -45,6 +45,7 @@ NO_PATCHES = "only what the API answers of resources: no patch is written; print
 NO_NODES = (
     "no nodes: those that hold no replica are unknown, and disks count as alike; add /v1/nodes"
 )
+# what tables lack, by the kind of a resource
 LEFT_OUT = {
     "Node": "no room of disks and no tags, which tables leave out: disks count as alike",
     "Volume": (
@@ -56,7 +57,6 @@ LEFT_OUT = {
         "no patch is written; print them by -o json"
     ),
 }
-"""What tables lack, by the kind of a resource."""
 
 STATELESS = "no states of replicas in tables: those that have a node count as running"
 NO_COLUMNS = "rows of tables without their columns {}: they are not counted"

@@ -90,14 +90,11 @@ from evenkeel.systems.notes import MOST_NAMED
 from evenkeel.systems.payload import check_names
 from evenkeel.systems.registry import Format
 
-STRICT_LOCAL = "strict-local"
-"""A data locality: the only replica is where the volume is attached."""
+STRICT_LOCAL = "strict-local"  # a data locality: the only replica is where the volume is attached
+CORDONED = "KubernetesNodeCordoned"  # why a node that people have cordoned is not schedulable
 
-CORDONED = "KubernetesNodeCordoned"
-"""Why a node that people have cordoned is not schedulable."""
-
+# why a node that is not ready takes no replicas, although those on it run
 RUNS = ("KubernetesNodePressure", "ManagerPodDown")
-"""Why a node that is not ready takes no replicas, although those on it run."""
 
 NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
@@ -124,8 +121,7 @@ DETACHED = (
     "folder waits for that"
 )
 
-MOST_RETRIES = 5
-"""A failed replica that was built anew so often is not tried again."""
+MOST_RETRIES = 5  # a failed replica that was built anew so often is not tried again
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,11 +242,9 @@ class _Reader:
     latest: float = 0.0
     disk_at: dict[tuple[str, str], str] = field(default_factory=dict)
     host_of: dict[str, list[str]] = field(default_factory=dict)
-    cloned: set[str] = field(default_factory=set)
-    """The UUIDs that disks of several nodes have."""
-
+    cloned: set[str] = field(default_factory=set)  # the UUIDs that disks of several nodes have
+    # volumes that had replicas on nodes or disks that are gone
     gone: set[str] = field(default_factory=set)
-    """Volumes that had replicas on nodes or disks that are gone."""
 
     def __post_init__(self) -> None:
         statuses = (one.value.status.diskStatus or {} for one in self.objects.nodes)
@@ -502,15 +496,12 @@ class Slot:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One replica that is built, and the one that goes when it is healthy; either may be none.
-
-    ``tight`` marks a node that may lack room for both at a time.
-    """
+    """One replica that is built, and the one that goes when it is healthy; either may be none."""
 
     volume: int
     old: Slot
     new: Slot
-    tight: bool = False
+    tight: bool = False  # whether the node may lack room for both at a time
 
     def undone(self, name: str) -> "Exchange":
         """Return the change that takes this one back: it builds where the old replica was."""
@@ -609,21 +600,21 @@ def _apply(held: NDArray[np.float64], load: NDArray[np.float64], one: Exchange) 
         held[one.old.disk] -= load[one.volume]
 
 
+# status fields of a replica, as in one that was just created
 ANEW: Mapping[str, Any] = {
     "failedAt": "", "healthyAt": "", "lastFailedAt": "", "lastHealthyAt": "", "dataPath": "",
     "desireState": "stopped", "evictionRequested": False, "hardNodeAffinity": "",
     "logRequested": False, "migrationEngineName": "", "rebuildRetryCount": 0,
     "salvageRequested": False,
 }  # fmt: skip
-"""Status fields of a replica, as in one that was just created."""
 
+# fields of a volume in which Longhorn would choose by itself what to delete, and with what
 HELD: Mapping[str, Sequence[str]] = {
     "replicaAutoBalance": (
         "", "ignored", "least-effort", "best-effort", "least_effort", "best_effort",
     ),
     "dataLocality": ("best-effort",),
 }  # fmt: skip
-"""Fields of a volume in which Longhorn would choose by itself what to delete, and with what."""
 
 Verb = Literal["patch", "create", "wait", "delete"]
 
@@ -702,16 +693,14 @@ def command(step: Step) -> str:
 
 
 def manifest(cluster: Cluster, snapshot: Snapshot, change: Exchange, template: Raw | None) -> Raw:
-    """Return a replica as Longhorn's scheduler would leave it: scheduled, and not yet built.
-
-    It takes what replicas of a volume have in common from ``template``, another one of them.
-    """
+    """Return a replica as Longhorn's scheduler would leave it: scheduled, and not yet built."""
     volume = snapshot.objects.volumes[change.volume]
     host, name = snapshot.disks.host[change.new.disk], snapshot.disks.names[change.new.disk]
     node = snapshot.objects.nodes[host].value
     disks, states = node.spec.disks or {}, node.status.diskStatus or {}
     uuid, node_name = states[name].diskUUID, node.metadata.name
     own = volume.value.metadata
+    # ``template`` is another replica of the volume, if there is one
     old: Raw = template or {}
     was: Raw = {key: it for key, it in old.get("metadata", {}).items() if it is not None}
     version = volume.raw.get("apiVersion", API_VERSION)
@@ -844,8 +833,8 @@ def held_fields(found: Found[VolumeResource], everywhere: str) -> list[tuple[str
     return held
 
 
+# what Kubernetes takes as a name, and as the value of a label that is one
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
-"""What Kubernetes takes as a name, and as the value of a label that is one."""
 
 STILL = "replicaAutoBalance and dataLocality of some volumes are still disabled"
 
@@ -1062,12 +1051,7 @@ CARRIER = Carrier(
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the resources as they will be, and with a placement the steps there and back.
-
-    ``plan.json`` goes with ``plan.patches.json`` (the steps, each with its reason, its resource,
-    its JSON patch or manifest and its command) and ``plan.undo.json`` (the steps back, once the
-    others are done; a replica that was missing stays).
-    """
+    """Return the resources as they will be, and with a placement the steps there and back."""
     snapshot = _snapshot_of(cluster)
     _refuse_other_numbers(cluster, snapshot)
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)

@@ -44,22 +44,22 @@ AutoBalance = Literal[
     "ignored", "disabled", "least-effort", "best-effort", "least_effort", "best_effort", ""
 ]
 
+# parts of resources
 EXCERPT = re.compile(
     rb"\b(?:nodes|volumes|replicas|settings)\.longhorn\.io\b|^[- ]*apiVersion: longhorn\.io/",
     re.MULTILINE,
 )
-"""Parts of resources."""
 
+# the command whose output is read
 PRINT = (
     "kubectl -n longhorn-system get -o json "
     "nodes.longhorn.io,volumes.longhorn.io,replicas.longhorn.io,settings.longhorn.io"
 )
-"""The command whose output is read."""
 
+# the resources among the files of a support bundle
 MEMBERS = re.compile(
     r"(?:^|/)(?:longhorn\.io/v\w+|longhorn)/(?:nodes|volumes|replicas|settings)\.yaml$"
 )
-"""The resources among the files of a support bundle."""
 
 
 class Metadata(msgspec.Struct):
@@ -207,13 +207,13 @@ class SettingResource(msgspec.Struct):
     value: str
 
 
+# the kinds that are read; resources of other kinds are kept, and not looked at
 SHAPES: dict[str, type[msgspec.Struct]] = {
     "Volume": VolumeResource,
     "Replica": ReplicaResource,
     "Node": NodeResource,
     "Setting": SettingResource,
 }
-"""The kinds that are read; resources of other kinds are kept, and not looked at."""
 
 
 GROUP = "longhorn.io/"
@@ -227,8 +227,8 @@ IN_YAML = re.compile(rb"^(- |  )?apiVersion: longhorn\.io/v1", re.MULTILINE)
 
 Raw = dict[str, Any]
 
+# a list without resources, as kubectl prints it
 LIST: Raw = {"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}
-"""A list without resources, as kubectl prints it."""
 
 TWICE = (
     "given more than once: {}: resources count before answers, answers before tables, and of "

@@ -81,11 +81,9 @@ class Standings:
 
 
 def standings(cluster: Cluster, system: System, settings: Settings) -> Standings:
-    """Sort out what a plan may touch, by the conditions under which Longhorn itself acts.
-
-    longhorn-manager, ``controller/volume_controller.go``: ``replenishReplicas``,
-    ``getReplicaCountForAutoBalance...``, ``getHealthyAndActiveReplicaCount``.
-    """
+    """Sort out what a plan may touch, by the conditions under which Longhorn itself acts."""
+    # longhorn-manager, ``controller/volume_controller.go``: ``replenishReplicas``,
+    # ``getReplicaCountForAutoBalance...``, ``getHealthyAndActiveReplicaCount``
     volumes, replicas, placement = system.volumes, system.replicas, cluster.placement
     owner, there = placement.owner, placement.node >= 0
     effort = efforts(system, settings) + np.uint8(DISABLED)
@@ -128,8 +126,8 @@ def _local(cluster: Cluster, system: System) -> NDArray[np.bool_]:
     return kept
 
 
+# dimensions: data to copy, nominal size, and the caller's further cost of a replica
 DATA, PROMISED, LOAD = "bytes", "nominal", "load"
-"""Dimensions: data to copy, nominal size, and the caller's further cost of a replica."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,12 +233,10 @@ def _alike(
 def overreached(
     space: SpaceProblem, problem: Cluster, node: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Find the volumes of which a new replica stands where Longhorn would not put it.
-
-    That happens where another replica was to leave and then found no place, and where one of
-    several that share a domain against a hard rule moves within it: to the search that is no worse,
-    while the scheduler looks only at where the new replica would stand.
-    """
+    """Find the volumes of which a new replica stands where Longhorn would not put it."""
+    # a replica that was to leave may have stayed, and one of several that share a domain against a
+    # hard rule may move within it: no worse to the search, but the scheduler looks only at the new
+    # place
     before = problem.placement
     after = before.replaced(node, before.leader)
     came = np.flatnonzero(joined(before, after))
@@ -282,16 +278,13 @@ def left_alone(problem: Cluster, volumes: NDArray[np.bool_]) -> Cluster:
 
 
 def _room(system: System, settings: Settings, held: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what this system's replicas may take up on each disk, (N, 2).
-
-    The rules bind the scheduler: what is on a disk already may stay, and so a disk that is
-    beyond them is full, and not broken.
-    """
+    """Return what this system's replicas may take up on each disk, (N, 2)."""
     disks = system.disks
     kept_free = part_of(disks.maximum, settings.storage_minimal_available_percentage)
     free = disks.available - kept_free - 1  # more than that must stay free
     open_promise = promised(disks.maximum, disks.kept(settings), settings) - disks.scheduled
     room = np.stack([free, open_promise], axis=1).astype(np.float64)
+    # rules bind the scheduler: a disk that is beyond them is full, and not broken
     return held + np.maximum(room, 0.0)
 
 
@@ -330,14 +323,11 @@ def rules_of(
     owner: NDArray[np.int32],
     node: NDArray[np.int32],
 ) -> Rules:
-    """Return the rules of the volumes.
-
-    Least effort asks for as many zones and hosts as can be had, best effort in addition for no more
-    replicas in one than an even spread has. Where anti-affinity is hard, one per zone (host, disk)
-    is asked for in any case, and nothing of the levels within, where it follows. Tags and engines
-    are looked at when a replica is placed, and so are hosts that are closed: one that is there may
-    stay, and counts.
-    """
+    """Return the rules of the volumes by their effort, anti-affinity, tags and engines."""
+    # Least effort asks for as many zones and hosts as can be had, best effort also for an even
+    # spread. Hard anti-affinity asks for one per zone (host, disk), from which the levels within
+    # follow. Tags, engines and closed hosts bind only new replicas: one that is there may stay, and
+    # counts.
     volumes = system.volumes
     columns = np.stack(
         [
@@ -440,12 +430,11 @@ def hard_only(rule: Rule) -> Rule:
 def zones_first(rule: Rule) -> Rule:
     """Return the part of a rule that is repaired first: zones, and all hard limits.
 
-    A replica that goes to another zone is on another host by that; done the other way round, it
-    could take two moves.
-
     >>> zones_first(Rule(spread={"zone": (1, "soft"), "host": (1, "soft")})).spread
     {'zone': (1, 'soft'), 'host': None}
     """
+    # a replica that goes to another zone is on another host by that; the other way round could take
+    # two moves
 
     def kept(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
         return {
@@ -464,14 +453,14 @@ def even(room: NDArray[np.integer], wanted: int) -> int:
     return max(wanted, 1)
 
 
+# tolerances that are tried, as parts of the imbalance after required repairs
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02)
-"""Tolerances that are tried, as parts of the imbalance after required repairs."""
 
 PATIENCE = 2  # candidates in a row that cost more than the best one before no more are tried
 HALVINGS = 4  # tolerances that are tried between one that copies too much and one that does not
+# by how much the cost must fall for anything to move that need not: else a plan that was carried
+# out would be followed by small ones for ever
 WORTH = 0.005
-"""By how much the cost must fall for anything to move that need not: else a plan that was carried
-out would be followed by small ones for ever."""
 
 CUT_SHORT = ("time", "work", "interrupted")
 
@@ -694,11 +683,11 @@ def pinned(problem: Cluster, stays: NDArray[np.bool_]) -> Cluster:
     return problem.with_placement(replace(placement, flags=flags))
 
 
+# share of all data that it is worth to copy to bring the fullest disk down by the level itself
 EVENNESS = {LEAST_EFFORT: 0.1, BEST_EFFORT: 1.0}
-"""Share of all data that it is worth to copy to bring the fullest disk down by the level itself."""
 
+# the default goal: the data on the disks, not the space promised
 DATA_GOAL = Goals(level={DATA: 0.0})
-"""The default goal: the data on the disks, not the space promised."""
 
 
 def cluster_scope(
@@ -756,15 +745,13 @@ def _planned(
 
 
 def _allowed(request: Request, options: Longhorn, clock: Clock) -> tuple[float, float]:
-    """Return the share of all data that may be copied, or the bytes that are too many.
-
-    By default a plan costs no more than Longhorn's own. More would not converge:
-    what a plan leaves is spread as Longhorn wants it, and looks like disks never levelled.
-    """
+    """Return the share of all data that may be copied, or the bytes that are too many."""
     if options.most_copied is not None:
         return options.most_copied, 0.0
     if request.limits.bytes is not None:
         return np.inf, 0.0
+    # as much as Longhorn itself: more would not converge, since what a plan leaves is spread as
+    # Longhorn wants it, and looks like disks never levelled
     return 0.0, one_by_one(request.cluster, options, clock)
 
 

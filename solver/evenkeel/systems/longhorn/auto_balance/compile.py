@@ -41,16 +41,15 @@ from evenkeel_kernels.longhorn import state as kernel
 from evenkeel_kernels.longhorn.place_replica import Room
 from evenkeel_kernels.longhorn.state import Problem, State
 
+# how new replicas are called: after their volume, with a number
 NEW_NAME = re.compile(r"^(.*)-r-new(\d{5,})$")
-"""How new replicas are called: after their volume, with a number."""
 
+# a rank is a place among the names that were there, above these bits; below them it is 0 for the
+# name that stands there, else the place of a volume among those whose new names fall behind that
+# one, and the number of the new replica of that volume
 PLACE_BITS, NUMBER_BITS = 40, 16
-"""A rank is a place among the names that were there, above these bits; below them it is 0 for the
-name that stands there, else the place of a volume among those whose new names fall behind that one,
-and the number of the new replica of that volume."""
 
-STRETCH = 1 << 13
-"""Volumes between two heartbeats."""
+STRETCH = 1 << 13  # volumes between two heartbeats
 
 
 class ReplicaNames:
@@ -149,9 +148,9 @@ def ranks(names: Sequence[str]) -> NDArray[np.int64]:
     return rank
 
 
-UNSTABLE_SECONDS = 30 * 60.0
-"""A host that became ready so much later than all others is unstable."""
+UNSTABLE_SECONDS = 30 * 60.0  # a host that became ready so much later than all others is unstable
 
+# why a disk takes no replicas whatever its space, by code; the first code that holds counts
 BARRED = (
     "",
     "its host is not ready",
@@ -170,8 +169,8 @@ BARRED = (
     "it lacks a tag of the disk selector",
     "it is tagged, and the volume has no disk selector",
 )
-"""Why a disk takes no replicas whatever its space, by code; the first code that holds counts."""
 
+# why nothing is done to a volume, by code
 IDLE = (
     "",
     "the volume is faulted",
@@ -181,7 +180,6 @@ IDLE = (
     "a rebuild is under way",
     "a replica is pinned",
 )
-"""Why nothing is done to a volume, by code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,10 +440,7 @@ def _state(
 
 
 def waiting_until(system: System, settings: Settings) -> NDArray[np.float64]:
-    """Return until when Longhorn waits for each failed replica to return, (K,); NaN if it does not.
-
-    Longhorn waits for one whose data can serve again, so long after it failed.
-    """
+    """Return until when Longhorn waits for failed replicas that can serve again, (K,), or NaN."""
     replicas = system.replicas
     until = replicas.failed_at + settings.replica_replenishment_wait_interval
     waits = replicas.failed & replicas.reusable & (system.now < until)
@@ -535,8 +530,7 @@ def limited_redundancy(
 
 
 MOST_NAMED = 5
-MAY_RETURN = "a failed replica may return"
-"""Why nothing is built yet where Longhorn waits."""
+MAY_RETURN = "a failed replica may return"  # why nothing is built yet where Longhorn waits
 
 
 def waiting_notice(cluster: Cluster, settings: Settings) -> str:

@@ -30,11 +30,11 @@ from evenkeel.systems.longhorn.auto_balance.settings import (
 )
 
 FORMAT = "longhorn"  # name of the system in ``cluster.native_format``
+# codes of a volume's auto-balance setting, as in ``settings.VOLUME_AUTO_BALANCE``
 IGNORED, DISABLED, LEAST_EFFORT, BEST_EFFORT = range(4)
-"""Codes of a volume's auto-balance setting, as in ``settings.VOLUME_AUTO_BALANCE``."""
 
+# codes of a volume's anti-affinity settings, as in ``settings.VOLUME_SWITCH``
 OWN_IGNORED, OWN_ENABLED, OWN_DISABLED = range(3)
-"""Codes of a volume's anti-affinity settings, as in ``settings.VOLUME_SWITCH``."""
 
 UNKNOWN, HEALTHY, DEGRADED, FAULTED = range(4)  # codes of robustness, as in ``settings.ROBUSTNESS``
 
@@ -134,12 +134,10 @@ class Volumes:
 
 @dataclass(frozen=True, eq=False)
 class Replicas:
-    """What is known of each replica beyond its disk, in the slots of the cluster's placement.
+    """What is known of each replica beyond its disk, in the slots of the cluster's placement."""
 
-    K slots. A volume's row has a slot for every replica there is, failed ones included, and at
-    least as many as are wanted; a slot whose node is -1 holds none, and has no meaning here.
-    """
-
+    # K slots: of each volume one for every replica there is, failed ones included, and at least as
+    # many as are wanted; one whose node is -1 has no meaning here
     names: tuple[str, ...]  # k names; "" for an empty slot
     healthy: NDArray[np.bool_]  # (K,) has all data, and serves
     failed: NDArray[np.bool_]  # (K,) has failed. A replica that is neither is being rebuilt.
@@ -170,11 +168,11 @@ class System:
 
 
 NO_ZONE = "(no zone)"  # label of the one zone that hosts without a label share
+# tags of disks by which data engine they serve, where there are both
 BLOCK, FILESYSTEM = "block-disk", "filesystem-disk"
-"""Tags of disks by which data engine they serve, where there are both."""
 
+# tag of hosts and disks that carry none, which a volume without selector may be bound to
 UNTAGGED = "untagged"
-"""Tag of hosts and disks that carry none, which a volume without selector may be bound to."""
 
 
 def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]) -> Cluster:
@@ -222,15 +220,12 @@ def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]
 
 
 def _may_return(system: System, node: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return the disks that are down and that Longhorn waits for, (N,); all if unknown.
-
-    It waits for failed replicas that can serve again. A disk without them is as long down as its
-    host.
-    """
+    """Return the disks that are down and that Longhorn waits for, (N,); all if unknown."""
     replicas, disks = system.replicas, system.disks
     failed = (node >= 0) & replicas.failed & replicas.reusable
     latest = np.full(len(disks), -np.inf)
     np.maximum.at(latest, node[failed], np.nan_to_num(replicas.failed_at[failed], nan=np.inf))
+    # a disk without replicas that can serve again is as long down as its host
     since = np.where(latest > -np.inf, latest, system.hosts.ready_since[disks.host])
     over = since + system.settings.replica_replenishment_wait_interval <= system.now
     return ~np.asarray(over)
@@ -262,11 +257,7 @@ def promised(
 def _capacity(
     system: System, first: NDArray[np.int64], node: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what this system's replicas may take up, (N, 2), and where it begins to cost.
-
-    Longhorn schedules no replica that leaves a disk less than the minimum available; what is there
-    already may stay.
-    """
+    """Return what this system's replicas may take up, (N, 2), and where it begins to cost."""
     disks, volumes = system.disks, system.volumes
     held = np.flatnonzero(node >= 0)
     owner = np.repeat(np.arange(len(volumes)), np.diff(first))[held]
@@ -278,6 +269,7 @@ def _capacity(
     free = disks.maximum // 100 * system.settings.storage_minimal_available_percentage
     there = np.maximum(own[0] + disks.available - free, 0)
     at_ease = np.stack([there, np.maximum(left, 0)], axis=1).astype(np.float64)
+    # the minimum available binds new replicas: what is there already may stay
     capacity = np.stack([np.maximum(there, own[0]), at_ease[:, 1]], axis=1).astype(np.float64)
     return capacity, at_ease
 

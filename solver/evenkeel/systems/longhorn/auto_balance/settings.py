@@ -15,14 +15,14 @@ from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import check_number
 
+# values of the global setting, by falling ease
 AUTO_BALANCE = ("disabled", "least-effort", "best-effort")
-"""Values of the global setting, by falling ease."""
 
+# values of a volume's setting; ignored takes the global one
 VOLUME_AUTO_BALANCE = ("ignored", *AUTO_BALANCE)
-"""Values of a volume's setting; ignored takes the global one."""
 
+# values of a volume's own anti-affinity settings; ignored takes the global one
 VOLUME_SWITCH = ("ignored", "enabled", "disabled")
-"""Values of a volume's own anti-affinity settings; ignored takes the global one."""
 
 DATA_LOCALITY = ("disabled", "best-effort", "strict-local")  # values of a volume's data locality
 ROBUSTNESS = ("unknown", "healthy", "degraded", "faulted")  # states of a volume
@@ -286,6 +286,7 @@ def check_setting(faults: FaultList, path: str, name: str, value: Any) -> None:
         faults.add(path, value, f"must be a whole number from 0 to {MOST[name]}")
 
 
+# the largest value of each number among the settings
 MOST = {
     "replica_auto_balance_disk_pressure_percentage": 100,
     "storage_over_provisioning_percentage": 100_000,
@@ -294,4 +295,3 @@ MOST = {
     "concurrent_replica_rebuild_per_node_limit": 1_000_000,
     "replica_replenishment_wait_interval": 1_000_000_000,
 }
-"""The largest value of each number among the settings."""

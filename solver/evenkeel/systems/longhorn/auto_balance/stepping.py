@@ -28,9 +28,10 @@ from evenkeel_kernels.longhorn import stages as leave
 from evenkeel_kernels.longhorn import state as marks
 from evenkeel_kernels.longhorn.place_replica import NOTHING
 
+# Kinds of action. A dropped replica had failed, and has been replaced.
 KINDS = {0: "nothing", kernel.ADD: "add", kernel.DELETE: "delete", kernel.DROP: "drop"}
-"""Kinds of action. A dropped replica had failed, and has been replaced."""
 
+# what asks for an action, by code
 REASONS: Mapping[int, str] = {
     place.NOTHING: "",
     place.ZONE_LEAST: "zones without a replica could hold one (least-effort, zones)",
@@ -53,8 +54,8 @@ REASONS: Mapping[int, str] = {
     leave.ANY: "no replicas share anything",
     kernel.DROPPED: "it has failed, and all replicas that are wanted are there",
 }
-"""What asks for an action, by code."""
 
+# Tiers of hosts, by code. Unused hosts in used zones are in tiers 3 and 4 of Longhorn.
 TIERS: Mapping[int, str] = {
     0: "",
     place.UNUSED: "1: unused hosts in unused zones",
@@ -63,8 +64,8 @@ TIERS: Mapping[int, str] = {
     place.FREED_HOST: "3: hosts that evictions free",
     place.USED_HOST: "4: used hosts",
 }
-"""Tiers of hosts, by code. Unused hosts in used zones are in tiers 3 and 4 of Longhorn."""
 
+# why a disk is no candidate, by code
 VERDICTS: Mapping[int, str] = dict(enumerate(BARRED)) | {
     place.MINIMAL: "too little would stay free on it",
     place.PROMISED: "too much would be promised on it",
@@ -75,7 +76,6 @@ VERDICTS: Mapping[int, str] = dict(enumerate(BARRED)) | {
     place.HOLDS: "it holds a replica of the volume",
     place.SMALL: "its usable space is less than the volume's size",
 }
-"""Why a disk is no candidate, by code."""
 
 
 @dataclass(frozen=True)
