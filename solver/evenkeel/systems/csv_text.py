@@ -36,8 +36,8 @@ from evenkeel.systems.printed import (
     undrawn,
 )
 
+# how lines begin that are no rows: comments, also of SQL, and the mark of Excel
 ASIDE = ("#", "-- ", "sep=")
-"""How lines begin that are no rows: comments, also of SQL, and the mark of Excel."""
 
 FIRST = 8  # cells that are looked at to know what a column has
 MOST_DIGITS = 9  # of a number that is read at once
@@ -69,12 +69,12 @@ def number_lists(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.
 
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')  # what a cell is quoted for
+# a cell with a point that may stand between thousands
 POINTS = re.compile(r"^[1-9]\d{0,2}\.\d{3}(?:\s*[A-Za-z]+)?$", re.MULTILINE)
-"""A cell with a point that may stand between thousands."""
 
+# Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
+# its own, and cells may have no unit beside it.
 BYTES, ANYTHING = "bytes", ""
-"""Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
-its own, and cells may have no unit beside it."""
 
 MOST_NUMBER = 1e18  # above everything that is counted or measured
 
@@ -124,10 +124,7 @@ class Table:
         message: str,
         instead: Callable[[str], str] = lambda cell: "",
     ) -> None:
-        """Report wrong cells of a column, the first of them one by one.
-
-        ``instead`` returns a more exact message for a cell, or "".
-        """
+        """Report wrong cells of a column, the first ones alone; ``instead`` may say more of one."""
         cells = self.columns[column]
         bad = {cell for cell in set(cells) if wrong(cell)}
         if not bad:
@@ -196,15 +193,12 @@ class Table:
         return found
 
     def _decimal_mark(self, cells: Sequence[str]) -> str | None:
-        """Return the decimal mark of a column, "" if its points may stand between thousands.
-
-        None where no cell asks for it: all are as Python writes them, or each has one reading. What
-        cells of the column do not tell, those of the others do.
-        """
+        """Return the decimal mark of a column; "" if points may divide thousands, else None."""
         joined = "\n".join(cells)
         has_comma = "," in joined
         if not has_comma and not POINTS.search(joined):
             return None
+        # what cells of the column do not tell, those of the others do
         sure = _sure_marks(cells) or _sure_marks(
             cell for one in self.columns.values() for cell in one
         )
@@ -261,8 +255,8 @@ def _amount(cell: str, unit: str, mark: str | None) -> float:
         return math.nan if found is None else found
 
 
+# the first row of a table as JSON
 FIRST_ROW = re.compile(rb"\s*\[\s*(\{(?:[^{}\[\]]|\[[^{}\[\]]*\])*\})")
-"""The first row of a table as JSON."""
 
 Cell = str | int | float | bool | None | list[str | int | None]
 

@@ -1,8 +1,4 @@
-"""Decode JSON into typed values, and report all errors together.
-
-A typed decode stops at the first thing that does not fit. When that happens, the document is gone
-through once more, part by part, so that everything wrong with it is reported together.
-"""
+"""Decode JSON into typed values, and report all errors together."""
 
 import re
 import types
@@ -18,8 +14,8 @@ from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.systems.documents import SHOWN, Document, quoted
 
 Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+# integers that an array can hold; JSON knows no limit
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-"""Integers that an array can hold; JSON knows no limit."""
 
 T = TypeVar("T")
 

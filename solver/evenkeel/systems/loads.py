@@ -26,6 +26,9 @@ from evenkeel.systems.documents import Document, Source, collector_held, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.registry import system_of
 
+# What a label may stand for, and what systems call that; the first found in all series is taken, or
+# where there is none, in any. A node is taken from a label only where that is asked, since most
+# series carry some such label.
 LABELS = {
     "partition": (
         "partition", "shard", "range", "range_id", "pg", "pgid", "volume", "queue", "workload",
@@ -36,24 +39,19 @@ LABELS = {
     ),
     "node": ("node", "broker", "broker_id", "store", "store_id", "osd", "ceph_daemon"),
 }  # fmt: skip
-"""What a label may stand for, and what systems call that; the first found in all series is taken,
-or where there is none, in any.
 
-A node is taken from a label only where that is asked, since most series carry some such label.
-"""
-
+# dimension of a metric that is known by name; any other metric is a dimension of its own name
 DIMENSIONS = {
     "kafka_log_log_size": "disk", "kafka_log_size": "disk", "kafka_topic_partition_size": "disk",
     "ceph_pg_bytes": "bytes", "kubelet_volume_stats_used_bytes": "bytes",
 }  # fmt: skip
-"""Dimension of a metric that is known by name; any other metric is a dimension of its own name."""
 
+# what people have in place of an answer, by its pattern
 OTHERS = {
     rb"^# (?:HELP|TYPE) \w|^\w+\{[^\n]*\} [-+.\dNI]\S*\s*$": "what one exporter serves",
     rb"^\w*\{[^\n]*\} => \S+ @\[": "what promtool prints for people",
     rb'^"?Time"?,[^\n]*\{[^\n]*=': "a panel's columns as Grafana exports them",
 }
-"""What people have in place of an answer, by its pattern."""
 
 LEADER = "leader_"  # prefix of a dimension whose values only leaders carry
 HEAD = 65536
@@ -431,11 +429,8 @@ def _by(cluster: Cluster) -> str:
 def _share_out(
     cluster: Cluster, own: NDArray[np.float64], totals: Mapping[tuple[int, int], float]
 ) -> tuple[int, list[tuple[int, int]]]:
-    """Share totals of groups out among their partitions without a value.
-
-    A total of a group and a node is that of the partitions led from it; node -1 is for the others.
-    Returns of how many groups something is shared out, and the totals of no partition.
-    """
+    """Share out totals of groups; return for how many groups, and the totals of no partition."""
+    # a total of a group and a node is that of the partitions led from it; node -1 is for the others
     group, lead = cluster.partitions.group, cluster.placement.leader_node
     cells = {key: c for c, key in enumerate(totals)}
     pairs = zip(group.tolist(), lead.tolist(), strict=True)

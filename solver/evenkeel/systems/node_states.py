@@ -20,13 +20,13 @@ class NodeState(NamedTuple):
     leads: bool
 
 
+# by the name in a table; empty is up
 NODE_STATES = {
     "up": NodeState(alive=True, accepts=True, keeps=True, leads=True),
     "cordoned": NodeState(alive=True, accepts=False, keeps=True, leads=True),
     "draining": NodeState(alive=True, accepts=False, keeps=False, leads=False),
     "down": NodeState(alive=False, accepts=False, keeps=False, leads=False),
 }
-"""By the name in a table; empty is up."""
 
 
 def read_states(faults: FaultList, table: Table, column: str) -> list[NodeState]:

@@ -80,15 +80,14 @@ class Pages:
 def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -> list[T]:
     """Return the answers that hold, in their order, of sessions in which the same is asked again.
 
-    Each comes with its file, what it is about, and who answers: a second answer of the same source
-    on the same begins a later state, for which no earlier answer in the file holds.
-
     >>> notes = Notes()
     >>> last_states(notes, [("a", "peers", source, source) for source in ("n1", "n2", "n1")])
     ['n1']
     >>> [*notes]
     ['more than one state of peers: the last counts']
     """
+    # a second answer of a source on the same begins a later state, for which no earlier answer in
+    # the file holds
     held: dict[tuple[Hashable, str], dict[str, tuple[int, T]]] = {}
     for place, (file, about, source, answer) in enumerate(answers):
         given = held.setdefault((file, about), {})
@@ -100,11 +99,11 @@ def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -
     return [answer for _, answer in last]
 
 
+# a prompt with its folder, which is no part of what is asked
 PLACE = re.compile(r"(?:\[(\S+@\S+) [^]]*\]|(\S+@[^\s:]+):\S*)(?=[#$] )")
-"""A prompt with its folder, which is no part of what is asked."""
 
+# a title above an answer, such as ``IdealState for myDB:``
 TITLE = re.compile(r"(?:^| )([A-Z]\w+ for \S+):$")
-"""A title above an answer, such as ``IdealState for myDB:``."""
 
 
 def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:

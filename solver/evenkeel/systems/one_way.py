@@ -13,8 +13,6 @@ from evenkeel.model.runtime.printable import counted, some_of
 def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
     """Return the partitions of which a replica leaves a node that cannot take it back, (P,) bool.
 
-    Such a node is down, or the partition is disabled on it.
-
     >>> c = Cluster.from_arrays(
     ...     capacity=[[1.0]] * 3, load=[[1.0]] * 2, placement=[[0], [1]], alive=[False, True, True])
     >>> one_way(c, c.placement.replaced(np.array([2, 2], np.int32), c.placement.leader)).tolist()

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from evenkeel.systems.documents import Document, Source
     from evenkeel.systems.folders.carrier import Carrier
 
+# group of entry points under which an installed package offers a ``Format``
 ENTRY_POINTS = "evenkeel.systems"
-"""Group of entry points under which an installed package offers a ``Format``."""
 
+# our own formats, in the order in which they are asked; each room is imported when it is used
 ROOMS = {
     "native-npz": "evenkeel.systems.native.npz",
     "native-rows": "evenkeel.systems.native.rows",
@@ -58,30 +59,29 @@ ROOMS = {
     "cockroach": "evenkeel.systems.cockroach.format",
     "tables": "evenkeel.systems.tables.format",
 }
-"""Our own formats, in the order in which they are asked; each room is imported when it is used."""
 
+# modules with ``recognises`` of systems that take long to import
 RECOGNISED_IN = {"longhorn": "evenkeel.systems.longhorn.objects"}
-"""Modules with ``recognises`` of systems that take long to import."""
 
+# what stands at the beginning of a plan, which may have a cluster within and is none
 PLAN = b'"evenkeel-plan"'
-"""What stands at the beginning of a plan, which may have a cluster within and is none."""
 
 BEGINNING = 4096  # bytes in which that stands
 
 
+# how messages of tools begin that were saved in place of an answer
 MESSAGE = re.compile(
     rb"\s*(?:<!DOCTYPE html|<html|error\b|curl: \(\d+\)|Exception in thread|Traceback \(|"
     rb"No resources found|(?:The connection to the server|Unable to connect)\b|"
     rb"[^\n]{0,200}: (?:command not found|No such file)|\{\s*\"(?:message|error)\"\s*:)",
     re.IGNORECASE,
 )
-"""How messages of tools begin that were saved in place of an answer."""
 
+# how objects begin that JavaScript or Python prints, without JSON's quotes
 LITERAL = re.compile(rb"\s*(?:\[\s*)?\{\s*(?:[A-Za-z_$][\w$]*|'[^'\n]{1,60}')\s*:")
-"""How objects begin that JavaScript or Python prints, without JSON's quotes."""
 
+# how JSON begins whose first lines are lost
 MIDDLE = re.compile(rb'\s*(?:[}\]],?\s|"[^"\n]+"\s*:)')
-"""How JSON begins whose first lines are lost."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ class Format:
     members: "re.Pattern[str] | None" = None
 
 
+# stands for the system of clusters that are of none, or of one that is not installed
 NO_SYSTEM = Format("", "", (), lambda document: "", None, None)
-"""Stands for the system of clusters that are of none, or of one that is not installed."""
 
 _registered: dict[str, Format] = {}
+# files that this process has read a cluster from: ``write`` does not replace them unasked
 _sources: set[str] = set()
-"""Files that this process has read a cluster from: ``write`` does not replace them unasked."""
 
 
 def register(format: Format) -> None:
@@ -550,11 +550,9 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
 
 
 def _hint(format: Format, document: "Document") -> str:
-    """Return what a format says of a document that it does not read; "" if it is not of its system.
-
-    Words of its tools tell where it has no hint, if they are not in a message of an error.
-    """
+    """Return what a format says of a document that it does not read, "" for other systems."""
     head = document.data[:BEGINNING]
+    # words of its tools tell where it has no hint
     words = format.words is not None and format.words.search(head) and not MESSAGE.match(head)
     by_words = f"seems to be of {format.name}, in a form that is not read: give {format.asks}"
     return format.hint(document) or (by_words if words else "")

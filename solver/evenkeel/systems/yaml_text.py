@@ -10,27 +10,22 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 
+# how an object or a list of Kubernetes begins in the output of ``kubectl -o yaml``
 OBJECTS = re.compile(
     rb"(?:(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:apiVersion|items|kind): *\S*[ \t]*\r?$", re.M
 )
-"""How an object or a list of Kubernetes begins in the output of ``kubectl -o yaml``."""
 
 TOP_KEY = re.compile(r"(?m)^(apiVersion|kind|items):")
 
 FLOAT = "tag:yaml.org,2002:float"
+# what is a number in Go, and without a point a text elsewhere
 LARGE = re.compile(r"-?[0-9]e\+[0-9]{1,3}")
-"""What is a number in Go, and without a point a text elsewhere."""
 
 DEEPEST, MOST_TEXT = 20, 2**28  # brackets within brackets, and characters, of a YAML file
 
 
 def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
-    """Return the only document of a YAML file, a list of several; None after noting what is wrong.
-
-    Aliases are refused, since few can stand for very much. Times stay text. A whole number with an
-    exponent, as programs in Go print large ones (``4.398e+12``), is no fraction. ``instead`` names
-    the form that needs no further package.
-    """
+    """Return the document of a YAML file, or a list of several; None after noting a fault."""
     try:
         import yaml
     except ImportError:
@@ -47,9 +42,11 @@ def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
         for first, rules in base.yaml_implicit_resolvers.items()
     }
     loader: Any = type("_Loader", (base,), {"yaml_implicit_resolvers": kept})
+    # programs in Go print large whole numbers with an exponent: ``4.398e+12``
     loader.add_implicit_resolver(FLOAT, LARGE, [*"-0123456789"])
     loader.add_constructor(FLOAT, _number)
     try:
+        # few aliases can stand for very much
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
             faults.add(document.name, "*", "has an alias: write out what it stands for")
             return None
@@ -70,10 +67,8 @@ def _number(loader: Any, node: Any) -> float:
 
 
 def _parted(text: str) -> str:
-    """Return YAML with a mark between what was written to one file twice, as ``>>`` does.
-
-    A key that comes again at the margin would replace all that came before it.
-    """
+    """Return YAML with a mark between what was written to one file twice, as ``>>`` does."""
+    # a key that comes again at the margin would replace all that came before it
     parts = re.split(r"(?m)^(?=---)", text)
     for i, part in enumerate(parts):
         first = TOP_KEY.search(part)
@@ -84,9 +79,7 @@ def _parted(text: str) -> str:
 
 
 def objects_as_json(faults: FaultList, document: Document) -> Document | None:
-    r"""Return objects of Kubernetes as JSON: YAML is converted, and several become one list.
-
-    None after noting what is wrong.
+    r"""Return objects of Kubernetes as JSON, several as one list; None after noting what is wrong.
 
     >>> objects_as_json(FaultList(), Document("n.yaml", b"apiVersion: v1\nkind: Node\n")).data
     b'{"apiVersion":"v1","kind":"Node"}'
