@@ -103,14 +103,12 @@ def read(
 
 
 def _least_in_sync(rows: Rows, replicas: NDArray[np.int32], missing: Missing) -> NDArray[np.int32]:
-    """Return how many replicas of each partition must be in sync, (P,).
-
-    Kafka asks for no more than a partition has, whatever ``min.insync.replicas`` says.
-    """
+    """Return how many replicas of each partition must be in sync, (P,)."""
     asked = np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[rows.topic]
     beyond = np.unique(rows.topic[asked > replicas])
     missing.beyond = [rows.topics[g] for g in beyond[:NAMED].tolist()]
     missing.beyond_count = len(beyond)
+    # Kafka asks for no more than a partition has
     return np.minimum(asked, replicas)
 
 
@@ -148,10 +146,8 @@ def _nodes(brokers: NDArray[np.int32], rows: Rows) -> NDArray[np.int32]:
 
 
 def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the partitions without an in-sync replica on a broker that is ``up (K,)``, (P,) bool.
-
-    Followers fetch from the leader, and only in-sync replicas can be elected.
-    """
+    """Return partitions without an in-sync replica on a broker that is ``up (K,)``, (P,) bool."""
+    # followers fetch from the leader, and only in-sync replicas can be elected
     width = np.diff(rows.first)
     source = up & (rows.in_sync | np.repeat(~rows.described, width))
     lacks = width > 0
@@ -235,11 +231,9 @@ def _states(
 
 
 def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Infer which brokers are up, (N,) bool.
-
-    Replicas that join or observe need not be in sync: a broker with no others counts as up, unless
-    only other brokers reported their log directories.
-    """
+    """Infer which brokers are up, (N,) bool."""
+    # replicas that join or observe need not be in sync: a broker with no others counts as up,
+    # unless only other brokers reported their log directories
     if found.answers:
         return np.isin(brokers, [broker for broker, (up, _) in found.answers.items() if up])
     if not (rows.described.any() or found.reporting):
@@ -291,11 +285,9 @@ def _placement(
     alive: NDArray[np.bool_],
     lost: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Return replicas in Kafka's order, with their flags and leaders.
-
-    Partitions under reassignment stay at its target, and if a replica comes there, are led by the
-    first that lives, which Kafka prefers; ``lost (P,)`` ones where they are.
-    """
+    """Return replicas in Kafka's order, with their flags and leaders."""
+    # partitions under reassignment stay at its target, and if a replica comes there, are led by the
+    # first that lives, which Kafka prefers; ``lost (P,)`` ones where they are
     rows, node = state.rows, node[state.stays]
     flags = np.zeros(len(rows.broker), np.uint16)
     for flag, marked in (
@@ -397,10 +389,7 @@ def _capacities(
     room: NDArray[np.float64],
     missing: Missing,
 ) -> NDArray[np.float64]:
-    """Return the capacity of each broker, (N, D), ``room`` (D,) where none is given.
-
-    Bytes of topics that no file describes stay on the disks, and are subtracted.
-    """
+    """Return the capacity of each broker, (N, D), ``room`` (D,) where none is given."""
     limits = found.capacity
     for broker in sorted(limits.keys() - {*brokers.tolist(), DEFAULT_BROKER}):
         missing.awaited[str(broker)] = limits[broker]
@@ -414,6 +403,7 @@ def _capacities(
             without = [n for n in range(len(own)) if name not in own[n]]
             missing.uncapped[name] = [str(brokers[n]) for n in without]
     for n, broker in enumerate(brokers.tolist()):
+        # bytes of topics that no file describes stay on the disks
         if others := found.elsewhere.get(broker, 0.0):
             has_limit = "disk" in own[n]
             (missing.taken_off if has_limit else missing.uncounted)[str(broker)] = others

@@ -19,11 +19,11 @@ from evenkeel.systems.kafka.findings import Findings, Replicas, TopicPartition, 
 from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.node_states import NODE_STATES
 
+# bytes of the units of disks and networks, and CPU of a core
 MB, KB, PERCENT_OF_A_CORE = 1024.0 * 1024.0, 1024.0, 100.0
-"""Bytes of the units of disks and networks, and CPU of a core."""
 
+# weights of bytes in and out in the CPU of a leader, and of bytes in that of a follower
 LEADER_IN, LEADER_OUT, FOLLOWER_IN = 0.6, 0.1, 0.3
-"""Weights of bytes in and out in the CPU of a leader, and of bytes in that of a follower."""
 
 COLUMNS = (
     "topic", "partition", "disk", "network_in", "network_out", "leader_network_out", "cpu",
@@ -32,12 +32,12 @@ COLUMNS = (
 
 CruiseKind = Literal["cluster-state", "broker-load", "partition-load", "proposals"]
 
+# lines of answers without ``json=true``
 TEXT = re.compile(
     rb"(?:LEADER_NW_IN|FOLLOWER_NW_IN|NW_OUT) ?\(KB/s\)|^Brokers with replicas:|^Optimization has "
     rb"|^MonitorState: \{|Under Replicated, Offline, and Under MinIsr",
     re.MULTILINE,
 )
-"""Lines of answers without ``json=true``."""
 
 DEAD = "DEAD"  # state of a broker, and what stands for the size of a failed disk
 
@@ -124,11 +124,11 @@ class Proposals(msgspec.Struct):
     proposals: list[Proposal]
 
 
+# keys of answers that list no replicas, and of Strimzi's summary of a rebalance
 OTHERS = re.compile(
     rb'"(?:MonitorState|ExecutorState|AnalyzerState|AnomalyDetectorState|userTasks|goalSummary|'
     rb'diskUsedMB|leaderNetworkInRateKB)"\s*:'
 )
-"""Keys of answers that list no replicas, and of Strimzi's summary of a rebalance."""
 
 
 def is_other_answer(head: bytes) -> bool:

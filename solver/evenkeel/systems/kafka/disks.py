@@ -39,10 +39,8 @@ def disks_of(
     brokers: NDArray[np.int32],
     missing: Missing,
 ) -> dict[str, Any]:
-    """Return disks, and the disk of each replica; nothing without sizes or several on a broker.
-
-    A broker of which a directory could not be read, for want of a right, has no disks.
-    """
+    """Return disks, and the disk of each replica; nothing without sizes or several on a broker."""
+    # a broker of which a directory could not be read, for want of a right, has no disks
     listed = [
         (n, found.log_dirs[broker]) for n, broker in enumerate(brokers.tolist())
         if found.log_dirs.get(broker)
@@ -87,11 +85,8 @@ def disks_of(
 def _rooms(
     found: Findings, broker: int, dirs: Mapping[str, FoundDir], missing: Missing
 ) -> dict[str, float]:
-    """Return what each directory of a broker holds at most; ``inf`` where that is not known.
-
-    A file of capacities precedes what the broker reports. What is not described stays, and a
-    cordoned directory takes nothing more than it holds.
-    """
+    """Return what each directory of a broker holds at most; ``inf`` where that is not known."""
+    # a file of capacities precedes what the broker reports
     limits = found.dir_capacity.get(broker) or found.dir_capacity.get(-1, {})
     rooms = {}
     for folder, one in dirs.items():
@@ -99,6 +94,7 @@ def _rooms(
         if one.cordoned:
             most = one.held
             missing.cordoned.append(f"{folder} on broker {broker}")
+        # what is not described stays
         others = found.elsewhere_by_dir.get((broker, folder), 0.0)
         rooms[folder] = np.inf if most is None else max(most - others, 0.0)
         if most is None and not one.failed and len(dirs) >= SEVERAL:
@@ -151,10 +147,8 @@ def folders_of_disks(cluster: Cluster) -> list[str]:
 
 
 def inside_waves(plan: "Plan", *, early: bool) -> Iterator[tuple[int, dict[int, dict[int, str]]]]:
-    """Yield the number of each wave of moves inside brokers, and directories by partition and node.
-
-    ``early`` waves go before the copies between brokers, the others after them.
-    """
+    """Yield each wave of moves inside brokers: its number and directories by partition and node."""
+    # ``early`` waves go before the copies between brokers, the others after them
     moves, cluster = plan.disk_moves, plan.cluster
     placement, folders = cluster.placement, folders_of_disks(cluster)
     for number in range(*((0, moves.early) if early else (moves.early, moves.waves))):
@@ -169,11 +163,9 @@ def inside_waves(plan: "Plan", *, early: bool) -> Iterator[tuple[int, dict[int, 
 def folders_in(
     cluster: Cluster, placement: Placement, partitions: Sequence[int]
 ) -> dict[int, dict[int, str]]:
-    """Return the log directories of replicas, by partition and node.
-
-    Only of live brokers that list several: Kafka has no choice elsewhere, and asks a broker that is
-    named. What stays where its directory is not known is left out.
-    """
+    """Return the log directories of replicas, by partition and node."""
+    # only of live brokers that list several: Kafka has no choice elsewhere, and asks a broker that
+    # is named
     disks = cluster.disks
     if disks is None or placement.disk is None:
         return {}
@@ -183,6 +175,7 @@ def folders_in(
         row = slice(int(placement.first[p]), int(placement.first[p + 1]))
         was = {*start.node[start.first[p] : start.first[p + 1]].tolist()}
         columns = (one[row].tolist() for one in (placement.node, placement.disk, home))
+        # what stays where its directory is not known is left out
         found[p] = {
             n: names[d] for n, d, known in zip(*columns, strict=True)
             if n >= 0 and d >= 0 and names[d] != ANY and (known >= 0 or n not in was)

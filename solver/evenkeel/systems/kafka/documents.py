@@ -54,27 +54,27 @@ Kind = Literal[
 
 HEAD = 65536  # bytes that identify a document
 DEFAULT_BROKER = -1  # broker id of the default capacity in a capacity file
+# dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s
 RESOURCES = {
     "DISK": ("disk", 1024.0 * 1024.0),
     "CPU": ("cpu", 1.0),
     "NW_IN": ("network_in", 1024.0),
     "NW_OUT": ("network_out", 1024.0),
 }
-"""Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
 
+# key of a CPU capacity in cores, and the percent per core
 CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
-"""Key of a CPU capacity in cores, and the percent per core."""
 
 MOST_AMOUNT = 1e15  # largest capacity that is accepted, in MB, percent or KB/s
+# a line of a description, after any prefix of a terminal, log or page
 TOPIC = re.compile(
     rb"(?:^|[\s`>])Topic: ?\S+\s(?:.*\s)?"
     rb"(?:(?:PartitionCount|ReplicationFactor): ?\d|Partition: ?\d+\s.*Replicas:)",
     re.IGNORECASE,
 )
-"""A line of a description, after any prefix of a terminal, log or page."""
 
+# what a page puts around lines of a description, and remarks behind them
 MARKUP = re.compile(r"<-.*|←.*|\\\s*$|`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
-"""What a page puts around lines of a description, and remarks behind them."""
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
@@ -83,17 +83,17 @@ STRANGE = (
 )
 
 
+# titles of the two assignments that ``--generate`` prints
 CURRENT, PROPOSED = (
     re.compile(rb"Current partition replica assignment"),
     re.compile(rb"Proposed partition reassignment configuration"),
 )
-"""Titles of the two assignments that ``--generate`` prints."""
 
+# what comes after the current assignment, which may be of several lines
 BEHIND = re.compile(rb"^\s*(?:Proposed partition|Save this to use|Successfully started)", re.M)
-"""What comes after the current assignment, which may be of several lines."""
 
+# what ``--execute`` prints before Kafka 2.6, which moves all of the current assignment
 BEGUN = b"Successfully started reassignment of partitions"
-"""What ``--execute`` prints before Kafka 2.6, which moves all of the current assignment."""
 
 
 class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
@@ -127,28 +127,29 @@ class Capacities(msgspec.Struct):
 
 ASSIGNED = re.compile(rb'"replicas"(?!\s*:\s*\[\s*\{)|"partitions"\s*:\s*\[\s*\]')
 
+# what JSON of partitions has that is Kafka's
 OF_TOPICS = re.compile(rb'"(?:topic|version)"|"partitions"\s*:\s*\[\s*\]')
-"""What JSON of partitions has that is Kafka's."""
 
+# the log directories of a broker, which are objects; a record of a broker has their names
 LOG_DIRS = re.compile(rb'"logDirs"\s*:(?!\s*\[\s*")')
-"""The log directories of a broker, which are objects; a record of a broker has their names."""
 
 JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
 
 ASKS = "what kafka-topics.sh --describe prints of all topics"
 DESCRIBE = f"give {ASKS}"
 
+# words of Kafka's tools, and of others that list its partitions
 WORDS = re.compile(
     rb"\bkafka-(?:topics|reassign|log-dirs|leader)|\b(?:kafkactl|kcat|kafkacat|rpk|topicctl)\b|"
     rb"(?i:\breplicas\b.*\b(?:isrs?|in-sync replicas)\b|\"isrs?\"\s*:)|\breplica on broker\b|"
     rb"\b(?:adding|removing)Replicas\b|"
     rb"\"topics\"\s*:\s*\[\s*\{\s*\"topic\"\s*:"
 )
-"""Words of Kafka's tools, and of others that list its partitions."""
 
+# what ``kubectl get nodes`` prints, with columns of labels behind
 NODES = re.compile(rb"\s*NAME +STATUS +ROLES +AGE +VERSION\b")
-"""What ``kubectl get nodes`` prints, with columns of labels behind."""
 
+# other documents about Kafka, by their pattern
 OTHERS = {
     rb"^\W*Partition: ?\d+\s+Leader:": "has lines of a description without their topic",
     rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
@@ -160,11 +161,10 @@ OTHERS = {
     rb"^(?:Dynamic|All) configs for (?:broker|topic)": "lists settings",
     rb'^kind: "?Kafka|"kind"\s*:\s*"Kafka(?:Topic|NodePool|Rebalance)?"': "is Strimzi's resource",
 }
-"""Other documents about Kafka, by their pattern."""
 
 
+# lines of two integers, and nothing else: brokers and racks that have numbers for names
 PAIRS = re.compile(rb"\s*(?:[0-9]{1,10}[ \t]+[0-9]+[ \t]*(?:\r?\n\s*|\Z)){2,}")
-"""Lines of two integers, and nothing else: brokers and racks that have numbers for names."""
 
 
 def recognises(document: Document) -> str:
@@ -316,10 +316,8 @@ def read_document(findings: Findings, document: Document) -> None:
 
 
 def _json_parts(document: Document) -> Iterator[Document]:
-    """Yield the JSON of a document: the lines that tools print one by one, or all from the first.
-
-    A tool that is run for several brokers prints a line for each.
-    """
+    """Yield the JSON of a document: lines that tools print one by one, or all from the first."""
+    # a tool that is run for several brokers prints a line for each
     begun = False
     for found in () if _is_array(document) else JSON_LINE.finditer(document.data):
         whole = found[0].rstrip().endswith(b"}")
@@ -471,11 +469,11 @@ FIELDS = (
     "LastKnownElr", "Offline", "Observers", "LiveObservers",
 )  # fmt: skip
 FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?", re.IGNORECASE)
+# names of fields; Kafka 0.8.0 prints them in lower case
 NAMES = {name.lower(): name for name in FIELDS}
-"""Names of fields; Kafka 0.8.0 prints them in lower case."""
 
+# Confluent's fields: replicas that never join the ISR, and the live ones among them
 OBSERVERS = ("Observers", "LiveObservers")
-"""Confluent's fields: replicas that never join the ISR, and the live ones among them."""
 
 WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
@@ -483,10 +481,8 @@ WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 def _lines_of_description(
     findings: Findings, document: Document, others: Iterable[Line]
 ) -> list[Line]:
-    """Return the partitions that ``kafka-topics --describe`` prints; other lines are ignored.
-
-    ``others`` are those that stand below its headers in another form.
-    """
+    """Return the partitions that ``kafka-topics --describe`` prints; other lines are ignored."""
+    # ``others`` are those that stand below its headers in another form
     lines: list[Line] = []
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, set[str]] = {}

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from evenkeel.systems.kafka.log_dirs import Listed
 
 Value = TypeVar("Value")
+# ``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second
 Resource = str
-"""``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
 
 MOST = 2**31 - 1  # the largest id of a broker or partition, and most other numbers of Kafka
 ROUNDING = 1e-6  # relative difference of equal capacities in unlike units
@@ -27,8 +27,8 @@ def whole(text: str) -> int | None:
     return int(text) if plain and int(text) <= MOST else None
 
 
+# words in the error of a failed log directory, in lower case
 FAILURES = ("storage", "logdir", "log_dir", "disk", "ioexception")
-"""Words in the error of a failed log directory, in lower case."""
 
 
 def any_failed(errors: Mapping[str, str]) -> bool:
@@ -159,10 +159,8 @@ class Findings:
             known[name] = min(before, amount)
 
     def add_lines(self, lines: Iterable[Line]) -> None:
-        """Add the partitions of a text; of several lines on one the last counts.
-
-        A session describes a topic before a change and after it.
-        """
+        """Add the partitions of a text; of several lines on one the last counts."""
+        # a session describes a topic before a change and after it
         last: dict[TopicPartition, Replicas] = {}
         for _, partition, given in sorted(lines, key=lambda line: line[0]):
             before = last.get(partition)

@@ -63,8 +63,7 @@ if TYPE_CHECKING:
 from evenkeel.systems.payload import payload_of
 from evenkeel.systems.registry import Format
 
-VERSION = ',"version":1'
-"""The end of a reassignment, after its partitions."""
+VERSION = ',"version":1'  # the end of a reassignment, after its partitions
 
 
 def encode(
@@ -122,17 +121,15 @@ def encode(
 def _way_back(
     cluster: Cluster, target: Placement, now: list[list[int]], then: list[list[int]]
 ) -> dict[int, list[int]]:
-    """Return the lists to go back to, by partition.
-
-    Nothing can be copied back to a dead broker: what left one goes back as far as a plan for the
-    way back does, which leaves a list as it is where another replica has taken the place. A list
-    stays that has left a failed log directory.
-    """
+    """Return the lists to go back to, by partition."""
     stays, one_sided = left_disabled(cluster, target), one_way(cluster, target)
+    # a list stays that has left a failed log directory
     lists = {p: row for p, row in enumerate(now) if not stays[p]}
     one_sided &= ~stays
     if not one_sided.any():
         return lists
+    # Nothing can be copied back to a dead broker: what left one goes back as far as a plan for the
+    # way back does, which leaves a list as it is where another replica has taken the place.
     there = one_sided[target.owner]
     home = target.replaced(
         np.where(there, cluster.placement.node, target.node),
@@ -149,13 +146,11 @@ def _way_back(
 
 
 def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
-    """Return the partitions whose replicas are all pinned and unchanged, (P,) bool.
-
-    Where people pin them, the list may still be to begin with another leader.
-    """
+    """Return the partitions whose replicas are all pinned and unchanged, (P,) bool."""
     pinned = np.ones(len(now), np.bool_)
     pinned[now.owner[now.flags & Flag.PINNED == 0]] = False
     pinned &= now.leader_node == then.leader_node
+    # where people pin them, the list may still be to begin with another leader
     asked = np.zeros(len(now), np.bool_)
     asked[now.owner[now.flags & Flag.LEFT_ALONE == 0]] = True
     pinned &= ~asked | (now.preferred_node == then.preferred_node)
@@ -219,10 +214,8 @@ def handed_back(now: Placement) -> NDArray[np.bool_]:
 
 
 def preferring(was: list[int], nodes: list[int], leader: int, *, stays: bool) -> list[int]:
-    """Return the nodes of a partition with the leader first, which Kafka then prefers.
-
-    If the lead ``stays`` with a stand-in and the preferred leader remains, the order is kept.
-    """
+    """Return the nodes of a partition with the leader first, which Kafka then prefers."""
+    # if the lead ``stays`` with a stand-in and the preferred leader remains, the order is kept
     if leader not in nodes or (stays and was[:1] == nodes[:1]):
         return nodes
     return [leader, *(n for n in nodes if n != leader)]
@@ -241,11 +234,9 @@ def rows(
     nodes: Mapping[int, list[int]],
     lies: Mapping[int, Mapping[int, str]] = MappingProxyType({}),
 ) -> Iterator[AssignedPartition]:
-    """Yield one entry per partition.
-
-    Replicas are in the log directories in which they are to ``lie``, by partition and node; others
-    that stay keep the known one.
-    """
+    """Yield the entry of each partition, with the log directories of its replicas."""
+    # ``lies`` has the directories to go to, by partition and node; replicas that stay keep the
+    # known one
     known: Mapping[str, Mapping[str, str]] = {}
     if isinstance(cluster.native, dict):
         known = payload_of(cluster, Payload, "holds no log directories").get("log_dirs", {})
@@ -279,8 +270,8 @@ GOES_ON = "Kafka copies (--cancel in the place of --verify takes that back)"
 
 GOES_ON_INSIDE = "brokers copy from one log directory to the other"
 
+# the file of all that a folder moves: its ``--verify`` takes the throttle of all that away
 THROTTLED = "waves/throttled.json"
-"""The file of all that a folder moves: its ``--verify`` takes the throttle of all that away."""
 
 SETTINGS = (
     Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first", unless="ZOOKEEPER"),
@@ -405,10 +396,7 @@ def inside(plan: "Plan") -> tuple[Orders, Orders]:
 
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
-    """Return the waves without lists that name a broker that is down, which Kafka refuses.
-
-    A change whose list stays, and whose first broker leads already, is left out.
-    """
+    """Return the waves without lists that name a broker that is down, which Kafka refuses."""
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
     last = {one.partition: number for number, wave in enumerate(waves) for one in wave}
     put_off: dict[int, Change] = {}
@@ -421,6 +409,7 @@ def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
                 joins = comers(begun.before, one.after)
                 one = one._replace(before=begun.before, led=begun.led, joins=joins)
             if dead.isdisjoint(one.after) or number == last[one.partition]:
+                # else the list stays, and its first broker leads already
                 if one.before != one.after or one.first >= 0 or leader(one) != one.led:
                     own.append(one)
             else:
@@ -463,8 +452,8 @@ def look(plan: "Plan") -> list[Command]:
     ]
 
 
+# what ``--verify`` prints of a replica that is not in its log directory and does not go there
 NOT_MOVED = ("is not being moved from log dir", "in any live log dir")
-"""What ``--verify`` prints of a replica that is not in its log directory and does not go there."""
 
 
 def reassigned(output: str) -> Answer:
@@ -478,11 +467,8 @@ def reassigned(output: str) -> Answer:
 
 
 def preferred(change: Change, *, stays: bool = False) -> list[int]:
-    """Return the nodes of a partition after a change, the one that leads in front.
-
-    What is as it was has the order that it had, and so has what ``stays`` with who stands in for
-    the first of the list.
-    """
+    """Return the nodes of a partition after a change, the one that leads in front."""
+    # what is as it was keeps its order, and so does what ``stays`` with a stand-in for the first
     was, nodes = ([n for n in row if n >= 0] for row in (change.before, change.after))
     if change.restored:
         return nodes
@@ -539,8 +525,8 @@ CARRIER = Carrier(
 )  # fmt: skip
 
 
+# how to get the missing sizes
 LISTED = "list the log dirs of all brokers, after the topics are described"
-"""How to get the missing sizes."""
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
@@ -798,8 +784,8 @@ def awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
     return remembered(cluster).awaited
 
 
+# leaders serve clients, and a transfer moves no data: they are levelled as well
 USUAL = {"level": 0.05, "leaders": 0.1}
-"""Leaders serve clients, and a transfer moves no data: they are levelled as well."""
 
 FORMAT = Format(
     name="kafka",

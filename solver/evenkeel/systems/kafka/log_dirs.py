@@ -21,8 +21,8 @@ from evenkeel.systems.kafka.rows import keys_of
 
 NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")  # names of partitions, one per line
 ASIDE = ("-delete", "-future", "-stray")
+# folders that a broker set aside, which are no partitions
 LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
-"""Folders that a broker set aside, which are no partitions."""
 
 
 class HeldReplica(msgspec.Struct, gc=False):

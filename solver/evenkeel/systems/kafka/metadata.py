@@ -22,6 +22,7 @@ from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.kafka.tables import RESOURCES
 from evenkeel.systems.printed import HEAD, cells_in
 
+# keys and titles of the same value in different answers, their letters in lower case
 NAMES: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "topicname", "name"),
     "partition": ("partition", "partitionid", "partitionindex", "id"),
@@ -37,38 +38,37 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "leads": ("leader", "isleader"),
     "in sync": ("insync", "insyncs", "isinsync"),
 }
-"""Keys and titles of the same value in different answers, their letters in lower case."""
 
 BROKER = re.compile(r"\bbroker ([0-9]{1,10}) at \S+")
 TOPIC = re.compile(r'(?:^|\s)"?([^"\s]+)"? with ([0-9]{1,9}) partition', re.MULTILINE)
+# sentences of ``kcat -L``, and of scripts that print the same
 PARTITION = re.compile(
     r"\bpartition ([0-9]{1,9})(?:,| -)? leader:? (-?[0-9]{1,10}), "
     r"replicas: \[?([0-9, ]*)\]?, isrs: \[?([0-9, ]*)",
     re.IGNORECASE,
 )
-"""Sentences of ``kcat -L``, and of scripts that print the same."""
 
+# replicas in sync, or partitions as Redpanda and ZooKeeper have them
 OBJECTS = re.compile(
     rb'(?is)(?=.*"(?:replica|partition))(?!.*"[a-z_]+_record")(?:'
     rb'.*"(?:isrs?|isr_?nodes|inSyncReplicas)"\s*:\s*\[|.*"(?:inSyncs?|is_in_sync)"\s*:|'
     rb'.*"ns"\s*:\s*"kafka"|.*"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[)'
 )
-"""Replicas in sync, or partitions as Redpanda and ZooKeeper have them."""
 
+# the titles of a table of partitions
 HEADER = re.compile(
     rb"(?:^|(?<=\n))(?=[^:{}\n]*\bpartition\b|[ \t|]*ID\b)(?=[^:{}\n]*\bleader\b)"
     rb"[^:{}\n]*\breplica(?:s|-core)\b[^:{}\n]*(?:\n|$)",
     re.IGNORECASE,
 )
-"""The titles of a table of partitions."""
 
+# a line that names the topic of what follows
 NAMED = re.compile(
     r"^\s*(?:Name|Topic):?\s+(\S+)(?:\s+PartitionCount\b.*)?\s*$|"
     r"\b(?:topics? describe|describe topic) ([\w.][\w.-]*)(?=\s*$|\s+-)|"
     r"\bPartitions (?:for|of) topic (\S+?):?\s*$|/brokers/topics/([^/\s]+)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line that names the topic of what follows."""
 
 LISTED = re.compile(r"[\[({]?([\d\s,;]*)[\])}]?")  # the brokers in a cell
 NO_TOPIC = (
@@ -77,8 +77,8 @@ NO_TOPIC = (
 MISFIT = "does not fit the titles: it lacks a cell, or is on two lines, or has numbers of replicas"
 CORE = re.compile(r"(?<=\d)-\d+")  # of a broker, behind its number
 OTHER_SPACE = "partitions of namespaces that Kafka's tools do not move, {}: they do not count"
+# cells that name no leader, in lower case
 NO_LEADER = ("", "-", "-1", "none", "n/a", "<none>", "null")
-"""Cells that name no leader, in lower case."""
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
 ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
 
@@ -282,10 +282,7 @@ def _read_brokers(findings: Findings, document: Document, given: Any) -> None:
 
 
 def _found(findings: Findings, given: Any, at: str, topic: str, key: str) -> Iterator[Row]:
-    """Yield the partitions in a value, which was at ``key``; of one replica each as an object.
-
-    ``topic`` was named before it.
-    """
+    """Yield rows of the partitions in a value that was at ``key``, of a ``topic`` named before."""
     if isinstance(given, list):
         for i, one in enumerate(given):
             yield from _found(findings, one, f"{at}[{i}]", topic, key)

@@ -12,122 +12,66 @@ from evenkeel.systems.kafka.findings import Findings
 from evenkeel.systems.kafka.ongoing import Settled
 from evenkeel.systems.kafka.rows import Rows
 
-KEY = "missing"
-"""Key of ``cluster.native`` under which they are kept."""
-
-NAMED = 8
-"""Most brokers or topics that a note names; others are counted."""
+KEY = "missing"  # key of ``cluster.native`` under which what is missing is kept
+NAMED = 8  # most brokers or topics that a note names; others are counted
 
 
 class Missing(msgspec.Struct, omit_defaults=True):
     """Missing input, and the assumptions in its place."""
 
-    down: list[str] = []
-    """Brokers without a sign of life: they count as dead."""
-
+    down: list[str] = []  # brokers without a sign of life: they count as dead
+    # brokers that only join partitions, and so need show no sign of life: they count as up
     up: list[str] = []
-    """Brokers that only join partitions, and so need show no sign of life: they count as up."""
-
+    # number of partitions, by dimension, without an amount where others have one: it is 0
     unmeasured: dict[str, int] = {}
-    """Number of partitions, by dimension, without an amount where others have one: it is 0."""
-
+    # brokers, by dimension, without a capacity where others have one
     uncapped: dict[str, list[str]] = {}
-    """Brokers, by dimension, without a capacity where others have one."""
-
-    topics: list[str] = []
-    """The first topics in log directories that no file describes."""
-
+    topics: list[str] = []  # the first topics in log directories that no file describes
     topic_count: int = 0
+    # bytes of those that reduce the capacity of a broker, by broker
     taken_off: dict[str, float] = {}
-    """Bytes of those that reduce the capacity of a broker, by broker."""
-
-    uncounted: dict[str, float] = {}
-    """Bytes of those on brokers without a capacity, by broker."""
-
-    loads: list[str] = []
-    """The first topics in tables of loads that no file describes."""
-
+    uncounted: dict[str, float] = {}  # bytes of those on brokers without a capacity, by broker
+    loads: list[str] = []  # the first topics in tables of loads that no file describes
     load_count: int = 0
-    observers: int = 0
-    """Number of observers: replicas that never join the ISR."""
-
-    filtered: bool = False
-    """Whether the description leaves partitions out."""
-
-    reassigned: list[str] = []
-    """The first partitions under reassignment."""
-
+    observers: int = 0  # number of observers: replicas that never join the ISR
+    filtered: bool = False  # whether the description leaves partitions out
+    reassigned: list[str] = []  # the first partitions under reassignment
     reassigned_count: int = 0
-    undescribed: list[str] = []
-    """The first partitions under reassignment that no file describes."""
-
+    undescribed: list[str] = []  # the first partitions under reassignment that no file describes
     undescribed_count: int = 0
+    # the first partitions under reassignment with a joining broker that is down
     endless: list[str] = []
-    """The first of them with a joining broker that is down."""
-
+    # the first partitions with more replicas than the replication factor of their topic
     longer: list[str] = []
-    """The first partitions with more replicas than the replication factor of their topic."""
-
     longer_count: int = 0
-    shorter: list[str] = []
-    """The first partitions with fewer of them."""
-
+    shorter: list[str] = []  # the first partitions with fewer replicas than that
     shorter_count: int = 0
+    # the first topics with ``min.insync.replicas`` above their number of replicas
     beyond: list[str] = []
-    """The first topics with ``min.insync.replicas`` above their number of replicas."""
-
     beyond_count: int = 0
-    failed: dict[str, dict[str, str]] = {}
-    """Failed log directories and their errors, by broker."""
-
+    failed: dict[str, dict[str, str]] = {}  # failed log directories and their errors, by broker
+    # other log directories that were not listed, and their errors, by broker
     unread: dict[str, dict[str, str]] = {}
-    """Other log directories that were not listed, and their errors, by broker."""
-
-    offline: dict[str, list[str]] = {}
-    """Partitions with a replica in a failed directory, by broker."""
-
-    awaited: dict[str, dict[str, float]] = {}
-    """Capacities of brokers that no other file names."""
-
-    deleted: list[str] = []
-    """The first topics that are marked for deletion."""
-
-    proposals: list[str] = []
-    """Files with a proposed assignment, which is not used."""
-
-    replaced: list[str] = []
-    """The first partitions on which a later line of the same text counts."""
-
+    offline: dict[str, list[str]] = {}  # partitions with a replica in a failed directory, by broker
+    awaited: dict[str, dict[str, float]] = {}  # capacities of brokers that no other file names
+    deleted: list[str] = []  # the first topics that are marked for deletion
+    proposals: list[str] = []  # files with a proposed assignment, which is not used
+    replaced: list[str] = []  # the first partitions on which a later line of the same text counts
     replaced_count: int = 0
-    notes: list[str] = []
-    """Notes on what was read, in words."""
-
-    unheld: list[str] = []
-    """Partitions with brokers in sync that hold no replica of them."""
-
-    demoted: list[str] = []
-    """Brokers that lead nothing since Cruise Control demoted them."""
-
+    notes: list[str] = []  # notes on what was read, in words
+    unheld: list[str] = []  # partitions with brokers in sync that hold no replica of them
+    demoted: list[str] = []  # brokers that lead nothing since Cruise Control demoted them
+    # dimensions without a capacity in Cruise Control, which are not counted
     unlimited: list[str] = []
-    """Dimensions without a capacity in Cruise Control, which are not counted."""
-
-    controllers: list[str] = []
-    """Nodes that are no brokers."""
-
+    controllers: list[str] = []  # nodes that are no brokers
+    # number of log directories without a capacity, by broker with several
     roomless: dict[str, int] = {}
-    """Number of log directories without a capacity, by broker with several."""
-
+    # log directories with a capacity that a broker does not list, by broker
     unlisted: dict[str, list[str]] = {}
-    """Log directories with a capacity that a broker does not list, by broker."""
-
-    cordoned: list[str] = []
-    """Log directories that take nothing more."""
-
+    cordoned: list[str] = []  # log directories that take nothing more
+    # whether an assignment names log directories, and no file lists them with sizes
     unsized: bool = False
-    """Whether an assignment names log directories, and no file lists them with sizes."""
-
-    moving: int = 0
-    """Number of replicas that are being moved between log directories of a broker."""
+    moving: int = 0  # number of replicas that are being moved between log directories of a broker
 
 
 def expected_in_sync(rows: Rows) -> NDArray[np.bool_]:
@@ -158,11 +102,9 @@ def note_guesses(
 
 
 def is_filtered(rows: Rows) -> bool:
-    """Whether a description leaves partitions out, as ``--under-replicated-partitions`` does.
-
-    Such a listing has no topic lines. One that lost its topic lines to ``grep`` still numbers
-    partitions from 0, and some of them are healthy.
-    """
+    """Tell whether a description omits partitions, as ``--under-replicated-partitions`` does."""
+    # Such a listing has no topic lines. One that lost its topic lines to ``grep`` still numbers
+    # partitions from 0, and some of them are healthy.
     if rows.factor or not rows.described.any():
         return False
     counts = np.bincount(rows.topic)
@@ -180,17 +122,15 @@ def note_reassigned(
     names: Sequence[str],
     up: NDArray[np.bool_],
 ) -> None:
-    """Record running reassignments, surplus and lacking replicas; ``up (K,)`` marks live brokers.
-
-    Fewer live brokers than the replication factor show that a target is down where its brokers are
-    not listed apart.
-    """
+    """Record running reassignments, surplus and lacking replicas; ``up (K,)`` marks live ones."""
     under_way, longer = np.flatnonzero(state.under_way), np.flatnonzero(state.longer)
     missing.reassigned = [names[p] for p in under_way[:NAMED].tolist()]
     missing.reassigned_count = len(under_way)
     ordered = np.unique(rows.owner[rows.adding | rows.removing])
     live = np.bincount(rows.owner[up], minlength=len(names))
     factor = np.array([rows.factor.get(topic, 0) for topic in rows.topics], np.int64)[rows.topic]
+    # fewer live brokers than the replication factor show that a target is down where its brokers
+    # are not listed apart
     short = np.flatnonzero(state.under_way & (live < factor))
     waits = np.union1d(np.intersect1d(rows.owner[~rows.removing & ~up], ordered), short)
     missing.endless = [names[p] for p in waits[:NAMED].tolist()]
@@ -229,11 +169,9 @@ def note_stated(missing: Missing, found: Findings, dimensions: Sequence[str]) ->
 
 
 def signs_of_life(found: Findings, rows: Rows) -> set[int]:
-    """Return the brokers that lead, are in sync with a leader, are proposed, or listed directories.
-
-    The last in-sync replica of a partition without a leader is no sign of life: Kafka keeps it in
-    the ISR when its broker dies.
-    """
+    """Return brokers that lead, are in sync with a leader, are proposed, or listed directories."""
+    # the last in-sync replica of a partition without a leader is no sign of life: Kafka keeps it in
+    # the ISR when its broker dies
     led = rows.described & (rows.leader != -1)
     synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
     leading = np.unique(rows.leader[led & (rows.leader >= 0)])

@@ -76,30 +76,17 @@ def _named(pattern: re.Pattern[bytes], data: bytes) -> list[str]:
 class Settled(NamedTuple):
     """Partitions at the end of running reassignments. P partitions, K listed replicas."""
 
-    rows: Rows
-    """Without leaving replicas."""
-
-    stays: NDArray[np.bool_]
-    """(K,): the listed replicas that are in ``rows``."""
-
-    under_way: NDArray[np.bool_]
-    """(P,): under reassignment."""
-
-    wanted: NDArray[np.int32]
-    """(P,): wanted number of replicas."""
-
+    rows: Rows  # without leaving replicas
+    stays: NDArray[np.bool_]  # (K,): the listed replicas that are in ``rows``
+    under_way: NDArray[np.bool_]  # (P,): under reassignment
+    wanted: NDArray[np.int32]  # (P,): wanted number of replicas
+    # (P,): more replicas than the replication factor, and not under reassignment
     longer: NDArray[np.bool_]
-    """(P,): more replicas than the replication factor, and not under reassignment."""
-
-    shorter: NDArray[np.bool_]
-    """(P,): fewer of them."""
+    shorter: NDArray[np.bool_]  # (P,): fewer of them
 
 
 def mark_listed(found: Findings, rows: Rows) -> NDArray[np.bool_]:
-    """Mark the joining and leaving replicas of listed reassignments; return their partitions, (P,).
-
-    If a joining broker is not among the replicas, the files are of different times: none is marked.
-    """
+    """Mark joining and leaving replicas of listed reassignments; return their partitions, (P,)."""
     listed = np.zeros(len(rows.topic), np.bool_)
     if not found.reassigned:
         return listed
@@ -110,6 +97,7 @@ def mark_listed(found: Findings, rows: Rows) -> NDArray[np.bool_]:
         listed[p] = True
         adding, removing = found.reassigned[name]
         own = slice(rows.first[p], rows.first[p + 1])
+        # else the files are of different times, and none is marked
         if {*adding} <= {*rows.broker[own].tolist()}:
             rows.adding[own] |= np.isin(rows.broker[own], adding)
             rows.removing[own] |= np.isin(rows.broker[own], removing)
@@ -117,12 +105,7 @@ def mark_listed(found: Findings, rows: Rows) -> NDArray[np.bool_]:
 
 
 def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Settled:
-    """Return partitions at the end of reassignments; ``up (K,)`` marks replicas on live brokers.
-
-    In a list longer than the replication factor, a live replica that is not in sync counts as
-    joining: the partition counts as at its source, since the leaving replicas are unknown. Dead
-    ones are surplus.
-    """
+    """Return partitions at the end of reassignments; ``up (K,)`` marks replicas on live brokers."""
     gone = rows.removing.copy()
     under_way = listed.copy()
     under_way[rows.owner[rows.adding | rows.removing]] = True
@@ -131,6 +114,9 @@ def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Set
     longer = rows.described & ~under_way & (factor > 0) & (wanted > factor)
     shorter = rows.described & ~under_way & (wanted < factor)
     sound, joins = up & rows.in_sync, up & ~rows.in_sync & ~rows.observing
+    # In a list longer than the replication factor, a live replica that is not in sync counts as
+    # joining: the partition counts as at its source, since the leaving replicas are unknown. Dead
+    # ones are surplus.
     for p in np.flatnonzero(longer).tolist():
         own = np.arange(rows.first[p], rows.first[p + 1])
         wanted[p] = max(factor[p], int(np.count_nonzero(sound[own] | rows.observing[own])))
@@ -145,13 +131,11 @@ def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Set
 def _factors(
     rows: Rows, wanted: NDArray[np.int32], under_way: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """Return the replication factor of each partition's topic, (P,); 0 where unknown.
-
-    Kafka prints that of the first partition, which may differ from the others.
-    """
+    """Return the replication factor of each partition's topic, (P,); 0 where unknown."""
     factor = np.zeros(len(wanted), np.int32)
     if not rows.factor:
         return factor
+    # Kafka prints that of the first partition, which may differ from the others
     announced = np.array([rows.factor.get(topic, 0) for topic in rows.topics], np.int32)
     # a running reassignment may raise the number
     asked = np.where(under_way, wanted, 0)

@@ -18,47 +18,44 @@ from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.kafka.findings import Findings, keep_first, whole
 
 JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
+# a broker and its rack; a line of a log begins with a time
 LINE = re.compile(r"(?![0-9]{1,2}:[0-9]{2}(?::[0-9]{2}|\s+\S))([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
-"""A broker and its rack; a line of a log begins with a time."""
 
-MOST_WORDS = 5
-"""Of a rack and what may stand around it by mistake."""
-
+MOST_WORDS = 5  # of a rack and what may stand around it by mistake
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
 PARTS = {"broker.id": "id", "node.id": "id", "broker.rack": "rack", "process.roles": "roles"}
-"""What each key gives of a node."""
 
+# the first line of a broker: its id, rack, whether it is fenced, and whether it answered
 ANSWER = re.compile(
     rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\n]*?)(?: isFenced: (true|false))?\) ->"
     rb"[ \t]*(\(?)",
     re.MULTILINE,
 )
-"""The first line of a broker: its id, rack, whether it is fenced, and whether it answered."""
 
+# a row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker
 ENDPOINT = re.compile(
     rb"^([0-9]{1,10}) +\S+ +[0-9]{1,5} +(|\S[^\n]*?) +(?:(fenced|unfenced) +)?broker *\r?$",
     re.MULTILINE,
 )
-"""A row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker."""
 
 RPK = re.compile(rb"^ID +HOST +PORT +RACK *\r?\n(?:[0-9]{1,10}\*? .*\n?)+", re.MULTILINE)
+# the brokers that ``rpk cluster info`` lists, and a row of them
 RPK_BROKER = re.compile(rb"^([0-9]{1,10})\*? +\S+ +[0-9]{1,5} +(\S+) *\r?$", re.MULTILINE)
-"""The brokers that ``rpk cluster info`` lists, and a row of them."""
 
+# the brokers that are registered at ZooKeeper, as its shell lists them
 IDS = re.compile(rb"\bls /brokers/ids\b[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n){0,9}[ \t]*\[([0-9, ]+)\]")
-"""The brokers that are registered at ZooKeeper, as its shell lists them."""
 
+# what a broker registers there: its rack, if it has one
 REGISTERED = re.compile(
     rb"\bget /brokers/ids/([0-9]{1,10})\b[^\n]*\n(?:(?![ \t]*\{|[^\n]*\bget /)[^\n]*\n){0,9}"
     rb"[ \t]*\{(?=[^\n]*\"endpoints\")[^\n]*?(?:\"rack\": ?\"([^\"\n]*)\"|\n)"
 )
-"""What a broker registers there: its rack, if it has one."""
 
+# what lists brokers, by a word in each that is soon found
 LISTS = {
     b"(id: ": ANSWER, b"RACK": RPK, b"/brokers/ids": IDS, b"get /brokers/ids/": REGISTERED
 }  # fmt: skip
-"""What lists brokers, by a word in each that is soon found."""
 
 
 def add_rack(
@@ -135,11 +132,9 @@ def read_rack_text(findings: Findings, document: Document) -> None:
 def _add_line(
     findings: Findings, document: Document, at: str, broker: int, divider: str, text: str
 ) -> None:
-    """Add a rack without its quotes, or report a line of more than two cells.
-
-    Cells end at a comma, and at blanks unless one separates the first two: so no line of a log
-    gives a rack.
-    """
+    """Add a rack without its quotes, or report a line of more than two cells."""
+    # cells end at a comma, and at blanks unless one separates the first two: so no line of a log
+    # gives a rack
     inside = IN_QUOTES.fullmatch(text)
     if inside is not None:
         add_rack(findings, document, at, broker, inside[1] or inside[2])
@@ -160,8 +155,7 @@ class Property(NamedTuple):
     line: int
 
 
-File = Mapping[str, Property]
-"""The properties of one node, by the part of a node that they give."""
+File = Mapping[str, Property]  # the properties of one node, by the part of a node that they give
 
 
 def _add_properties(findings: Findings, document: Document, properties: Sequence[Property]) -> None:
@@ -199,10 +193,8 @@ def _add_properties(findings: Findings, document: Document, properties: Sequence
 
 
 def _files(properties: Sequence[Property]) -> list[File]:
-    """Return each file of the divisions of properties in which the fewest files lack something.
-
-    A key that is seen again begins the next file; the order of keys in a file is free.
-    """
+    """Return each file of the divisions of properties in which the fewest files lack something."""
+    # a key that is seen again begins the next file; the order of keys in a file is free
     count = len(properties)
     spans = [
         (i, j, file)
@@ -239,11 +231,9 @@ def is_answers(head: bytes) -> bool:
 
 
 def read_answers(findings: Findings, document: Document) -> None:
-    """Read which brokers answered, and the racks of all.
-
-    A fenced broker may answer, but counts as down: the controller makes it neither leader nor
-    in-sync replica. Of a session that lists them again, the last list counts.
-    """
+    """Read which brokers answered, and the racks of all."""
+    # A fenced broker may answer, but counts as down: the controller makes it neither leader nor
+    # in-sync replica. Of a session that lists them again, the last list counts.
     data = document.data
     listed = [
         (one.start(), one[1], one[2], one[4] == b"(" and one[3] != b"true")

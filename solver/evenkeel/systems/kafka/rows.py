@@ -19,12 +19,12 @@ from evenkeel.systems.kafka.findings import Replicas, TopicPartition
 
 UNKNOWN = -2  # marks an unknown leader: the first replica is preferred
 CHUNK = 2**21  # bytes of a description that are parsed at a time
+# a topic line with the line end before it, which speeds up the search
 TOPIC_LINE = re.compile(
     rb"\nTopic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
     rb"ReplicationFactor: ?([0-9]{1,9})\tConfigs: ?([^\t\n\r]*+)\r?$",
     re.MULTILINE,
 )
-"""A topic line with the line end before it, which speeds up the search."""
 
 PARTITION_LINE = re.compile(
     rb"^\tTopic: ([^\t\n]++)\tPartition: ([0-9]{1,9})\tLeader: ([0-9]{1,9}|none|-1)\t"

@@ -19,12 +19,12 @@ from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.kafka.rows import Rows
 from evenkeel.systems.node_states import read_states
 
+# dimension by the name of a column
 RESOURCES = {
     "disk": "disk", "size": "disk", "bytes": "disk", "cpu": "cpu",
     "network_in": "network_in", "nw_in": "network_in", "bytes_in": "network_in",
     "network_out": "network_out", "nw_out": "network_out", "bytes_out": "network_out",
 }  # fmt: skip
-"""Dimension by the name of a column."""
 
 LEADER = "leader_"  # prefix of a column with loads of the leader
 BROKER = ("broker", "broker_id", "brokerid", "id", "node", "node_id")
@@ -115,13 +115,11 @@ def read_loads(
 def _where(
     found: Findings, table: Table, place: Mapping[str, int], topics: Mapping[str, int]
 ) -> list[tuple[int, int]]:
-    """Return the partition or the topic of each row, -1 for none.
-
-    A table may hold topics that the description leaves out; if it knows none, it is of another
-    cluster.
-    """
+    """Return the partition or the topic of each row, -1 for none."""
     faults, cells = found.faults, table.columns.get("topic", ())
     idle = {topic for topic in cells if topic not in topics}
+    # a table may hold topics that the description leaves out; if it knows none, it is of another
+    # cluster
     if len(idle) < len({*cells}):
         found.idle_loads |= idle
     else:
