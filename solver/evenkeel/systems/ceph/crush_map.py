@@ -39,11 +39,11 @@ from evenkeel.systems.ceph.documents import (
 from evenkeel.systems.documents import Document, quoted
 
 MOST_TRIES = 10_000  # greatest value of a tunable: more than this would only take time
+# values that ``crushtool -d`` leaves out, and those that dumps of old releases do not know
 LEGACY = {
     "choose_local_tries": 2, "choose_local_fallback_tries": 5, "choose_total_tries": 19,
     "chooseleaf_descend_once": 0, "chooseleaf_vary_r": 0, "chooseleaf_stable": 0,
 }  # fmt: skip
-"""Values that ``crushtool -d`` leaves out, and those that dumps of old releases do not know."""
 
 FREE_IDS = 2**14  # ids of devices and buckets that even the smallest file may have
 WITHOUT_RANGE = {
@@ -99,10 +99,8 @@ def crush_map_of(
     size: int,
     unread: Collection[int] = (),
 ) -> CrushMap | None:
-    """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used.
-
-    Rules that are ``unread`` are left out, and unknown tunables.
-    """
+    """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used."""
+    # ``unread`` rules and unknown tunables are left out
     before = len(faults.faults)
     most = max(FREE_IDS, size)
     for kind, ids in (

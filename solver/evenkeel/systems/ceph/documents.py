@@ -28,8 +28,8 @@ SET = re.compile(r"\[((?:-?\d+|NONE|,)*)\]")
 NONE = 2147483647
 
 DEVICES = re.compile(rb"^\s*ID\s.*\bWEIGHT\s.*\b(?:REWEIGHT|PRI-AFF)\b", re.MULTILINE)
+# a device of ``osd tree`` or ``osd df``: its number, its class, its weight, and the rest
 DEVICE = re.compile(r"\s*(\d+)\s+(?:[A-Za-z]\S*\s+)?[\d.]+\s+(.*)")
-"""A device of ``osd tree`` or ``osd df``: its number, its class, its weight, and the rest."""
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGTPE]?)(?:iB|B)?\b")
 
 
@@ -96,8 +96,8 @@ def _add_group(found: dict[str, Any], what: str, pgid: str, rest: str) -> None:
         found[what].append({"pgid": pgid, "osds": ids})
 
 
+# columns of a pg dump that count bytes, and what JSON calls them
 COUNTED = {"BYTES": "num_bytes", "OMAP_BYTES": "num_omap_bytes"}
-"""Columns of a pg dump that count bytes, and what JSON calls them."""
 
 
 def pg_dump_as_json(document: Document) -> Document:
@@ -152,12 +152,12 @@ def devices_as_json(document: Document) -> Document:
     return replace(document, data=msgspec.json.encode({"nodes": nodes}))
 
 
+# how answers begin that are text
 BEGINS = re.compile(
     rb"^(?:epoch \d+[ \t\r]*$|# begin crush map|%b|%b)"
     % (DEVICES.pattern.lstrip(b"^"), PG_DUMP.pattern.lstrip(b"^")),
     re.MULTILINE | re.IGNORECASE,
 )
-"""How answers begin that are text."""
 
 
 def _answers(document: Document) -> list[Document]:
@@ -193,17 +193,18 @@ def parts_of(document: Document) -> list[Document]:
     ]
 
 
+# what is in ``ceph report``, in ``ceph insights``, or where a tool keeps several answers
 REPORT = re.compile(rb'"cluster_fingerprint"|"(?:crush_map|osd_dump)"\s*:\s*\{')
-"""What is in ``ceph report``, in ``ceph insights``, or where a tool keeps several answers."""
 
 MAPS = ("osd dump", "crush dump", "pg dump", "osd tree", "osd df")
 
+# the maps among the outputs in a sosreport, or in what must-gather collects
 MEMBERS = re.compile(
     r"(?:^|/)(?:ceph|ceph_mon|must_gather_commands)/"
     r"ceph_(?:osd_dump|osd_crush_dump|osd_df|osd_tree|pg_dump)$"
 )
-"""The maps among the outputs in a sosreport, or in what must-gather collects."""
 
+# what people paste in place of maps, by its pattern
 OTHERS = {
     rb"^(?:pg ?)?(?:id )?[0-9]+\.[0-9a-f]+[ \t]+\S*[ \t]*\[[0-9]+(?:,[0-9]+)+\]": (
         "to list groups and devices of Ceph"
@@ -216,14 +217,13 @@ OTHERS = {
     ),
     rb"\A\s*\[?\s*\{\s*\"rule_id\"": "to list rules of Ceph's CRUSH map",
 }
-"""What people paste in place of maps, by its pattern."""
 
 ASKS = "ceph osd dump, ceph osd crush dump and ceph pg dump, each with -f json"
 
+# words of Ceph's commands and answers
 WORDS = re.compile(
     rb"\bceph (?:osd|pg|df|health|report|tell)\b|\bosd\.\d|\bpg_upmap|\bactive\+clean\b"
 )
-"""Words of Ceph's commands and answers."""
 
 
 def hint(document: Document) -> str:
@@ -269,19 +269,19 @@ BucketId = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 Weight = Annotated[int, Meta(ge=0, lt=2**32)]  # in 16.16 fixed point
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Bytes = Annotated[int, Meta(ge=0, lt=2**62)]
+# what a step of a rule may choose or set, and more than anybody asks for
 Small = Annotated[int, Meta(ge=-1000, le=1000)]
-"""What a step of a rule may choose or set, and more than anybody asks for."""
 
+# what some releases print for a ratio to nothing, and what other tools make of it
 NO_NUMBER = re.compile(rb"[:,\[]\s*-?(?:nan|inf|NaN|Infinity)\b")
-"""What some releases print for a ratio to nothing, and what other tools make of it."""
 
+# the same, or a string, in which such words mean nothing
 NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:nan|inf|NaN|Infinity)\b')
-"""The same, or a string, in which such words mean nothing."""
 
+# what ``osdmaptool --upmap`` prints around its commands
 AROUND = (
     r"osdmaptool: |writing upmap |checking for upmap |upmap, max-|pools |prepared \d|Unable to "
 )
-"""What ``osdmaptool --upmap`` prints around its commands."""
 
 COMMAND = re.compile(
     rb"\s*(?:(?:#|%b)[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap" % AROUND.encode()

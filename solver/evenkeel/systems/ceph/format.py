@@ -90,8 +90,8 @@ Pairs = Mapping[int, Sequence[tuple[int, int]]]
 SET = re.compile(r"ceph osd pg-upmap-items (\S{1,40})((?: \d{1,10} \d{1,10})+)")
 UNSET = re.compile(r"ceph osd rm-pg-upmap-items (\S{1,40})")
 PRIMARY = re.compile(r"ceph osd (rm-)?pg-upmap-primary (\S{1,40})(?(1)| (\d{1,10}))")
+# what stands in a file of commands that has none
 NOTHING = b"# ceph osd pg-upmap-items: no placement group is elsewhere than CRUSH puts it\n"
-"""What stands in a file of commands that has none."""
 
 
 def read_commands(
@@ -200,10 +200,7 @@ def rows_of(placement: Placement, begin: int, pool: Pool) -> Rows:
 def _wanted_pairs(
     faults: FaultList, native: CephMap, pool: Pool, groups: Sequence[int], mapped: Rows, rows: Rows
 ) -> Pairs:
-    """Return the pairs, by row, that turn CRUSH's rows of groups into those wanted.
-
-    Groups that stay keep theirs.
-    """
+    """Return the pairs, by row, that turn CRUSH's rows of groups into those wanted."""
     items, all_whole = native.items.get(pool.id, {}), native.whole.get(pool.id, {})
     before = {row: items[pg] for row, pg in enumerate(groups) if pg in items}
     if pool.id in native.known:
@@ -275,25 +272,25 @@ def _lines(now: Mapping[int, Pairs], then: Mapping[int, Pairs]) -> bytes:
     return "".join(lines).encode()
 
 
+# states of a placement group in which nothing is copied: it lacks devices that hold its data
 SERVES_NOT = frozenset(("down", "incomplete", "stale"))
-"""States of a placement group in which nothing is copied: it lacks devices that hold its data."""
 
 ERASURE = 3
 HASHED = 1  # the flag of a pool whose number is hashed into the seeds
+# releases whose clients do not know ``pg-upmap-items``
 BEFORE_UPMAP = (
     "argonaut", "bobtail", "cuttlefish", "dumpling", "emperor", "firefly", "giant", "hammer",
     "infernalis", "jewel", "kraken",
 )  # fmt: skip
-"""Releases whose clients do not know ``pg-upmap-items``."""
 
 TOO_FULL = frozenset(("backfillfull", "full"))  # states of a device to which nothing is copied
 BACKFILLFULL = 0.9  # the usual share of a disk from which on it is backfillfull
 PGID = re.compile(r"(\d{1,10})\.([0-9a-f]{1,8})")
+# states of a placement group of which ``pg dump`` has what once was, or nothing yet
 OLD_STATES = frozenset(("stale", "unknown", "creating"))
-"""States of a placement group of which ``pg dump`` has what once was, or nothing yet."""
 
+# share of the groups beyond which those elsewhere, or missing, make files of different times
 MOST_STRANGE = 0.5
-"""Share of the groups beyond which those elsewhere, or missing, make files of different times."""
 
 
 @dataclass
@@ -347,11 +344,7 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
 
 
 def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray[np.bool_]:
-    """Tell of which placement groups too little lives to serve, (P,): of shards, less than k.
-
-    Groups whose devices are out as well are mapped to others, which have nothing of them: only
-    follows from their state in ``pg dump``.
-    """
+    """Tell of which placement groups too little lives to serve, (P,): of shards, less than k."""
     placement, native = cluster.placement, cluster.native
     needs = _shards(osd_map)
     least = np.concatenate(
@@ -362,6 +355,8 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
         for rows in (placement.node >= 0, at_node(cluster.nodes.serves, placement.node))
     )
     lost = (placed >= least) & (live < least)
+    # groups whose devices are out as well are mapped to others, which have nothing of them: only
+    # their state tells that
     if found.stats is not None:
         at = {name: p for p, name in enumerate(cluster.partitions.names)}
         for one in found.stats[2]:
@@ -494,10 +489,8 @@ def _known(
     unread: Mapping[int, str],
     outside: Mapping[int, str],
 ) -> dict[int, Rows]:
-    """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool.
-
-    The reasons are by rule, and by pool.
-    """
+    """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool."""
+    # ``unread`` has the reasons by rule, ``outside`` by pool
     rules = {rule.id for rule in crush.rules}
     reported = {} if found.stats is None else {one.pgid: one.up for one in found.stats[2]}
     known: dict[int, Rows] = {}
@@ -529,10 +522,8 @@ class _Exceptions:
 def _items(
     found: _Found, document: Document, osd_map: OsdMap, pools: Sequence[Pool]
 ) -> _Exceptions:
-    """Return the exceptions in force; commands come after the dump.
-
-    Those of the dump for groups and devices that are gone have no effect, and are noted.
-    """
+    """Return the exceptions in force; commands come after the dump."""
+    # those of the dump for groups and devices that are gone have no effect, and are noted
     faults = found.faults
     sizes = {pool.id: pool.pg_num for pool in pools}
     slots = {pool.id: pool.size for pool in pools}
@@ -612,8 +603,8 @@ def _note_strangers(found: _Found, osds: set[int]) -> None:
             )
 
 
+# flags of a cluster with which groups stay where they are, whatever the map says
 HALTING = ("nobackfill", "norebalance", "norecover")
-"""Flags of a cluster with which groups stay where they are, whatever the map says."""
 
 
 def _cluster(
@@ -702,10 +693,8 @@ def _closed(found: _Found, osd_map: OsdMap, cluster: Cluster) -> Cluster:
 
 
 def _with_copies(found: _Found, cluster: Cluster, temporary: Sequence[str]) -> Cluster:
-    """Return the cluster in which groups that are being copied stay until they are where they go.
-
-    Where they go, ``up``, is where they count.
-    """
+    """Return the cluster in which groups that are being copied stay until they have arrived."""
+    # where they go, ``up``, is where they count
     copying = {*temporary}
     for one in () if found.stats is None else found.stats[2]:
         if one.acting and {*one.up} - {NO_OSD} != {*one.acting} - {NO_OSD}:
@@ -817,10 +806,7 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
 
 
 def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
-    """Tell which groups ``pg dump`` has elsewhere than the map puts them, (P,), and note them.
-
-    What is older than the map on purpose, a group without a primary to tell of it, is none.
-    """
+    """Tell which groups ``pg dump`` has elsewhere than the map puts them, (P,), and note them."""
     assert found.stats is not None
     document, path, stats = found.stats
     native: CephMap = cluster.native
@@ -829,6 +815,7 @@ def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
     compared, begin = 0, 0
     for pool in native.pools:
         at = [where.get(f"{pool.id}.{pg:x}", -1) for pg in range(pool.pg_num)]
+        # a group without a primary to report it shows what once was, and counts as no difference
         fresh = np.array(
             [i >= 0 and OLD_STATES.isdisjoint(stats[i].state.split("+")) for i in at], np.bool_
         )
@@ -935,18 +922,16 @@ PACE = (
     "`osd_mclock_profile` what share of it copies may take; before Quincy, `osd_recovery_sleep`."
 )
 
+# states of a placement group that still copies, or is about to
 COPYING = frozenset(
     ("remapped", "backfilling", "backfill_wait", "backfill_toofull", "backfill_unfound",
      "recovering", "recovery_wait", "recovery_toofull", "recovery_unfound", "peering", "activating")
 )  # fmt: skip
-"""States of a placement group that still copies, or is about to."""
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the commands of each wave, one for each placement group.
-
-    One that breaks a rule is dropped by Ceph without an error: the next look shows that.
-    """
+    """Return the commands of each wave, one for each placement group."""
+    # Ceph drops one that breaks a rule without an error: the next look shows that
     native = cluster.native
     if not isinstance(native, CephMap):
         kind = type(native).__name__
@@ -994,10 +979,8 @@ def look(plan: "Plan") -> list[Command]:
 
 
 def observe(documents: Sequence[Document]) -> Observed:
-    """Return on which devices ``pg dump`` has groups, which are up, and in which buckets.
-
-    A group that is not clean, or that older devices still serve, is being copied.
-    """
+    """Return on which devices ``pg dump`` has groups, which are up, and in which buckets."""
+    # a group that is not clean, or that older devices still serve, is being copied
     faults = FaultList()
     alive: dict[str, bool] = {}
     standing: dict[str, Standing] = {}

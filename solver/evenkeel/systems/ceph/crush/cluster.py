@@ -45,12 +45,11 @@ from evenkeel.systems.ceph.crush.placement import (
     with_primaries,
 )
 
-CLASS = "~"
-"""Stands between the name of a bucket and the device class that its shadow tree is for."""
+CLASS = "~"  # stands between the name of a bucket and the device class that its shadow tree is for
 
 
+# whether a tier may have other devices, in any domain or in others, or must be of its own
 Shared = Literal["all", "apart", "none"]
-"""Whether a tier may have other devices, in any domain or in others, or must be of its own."""
 
 
 @dataclass(frozen=True)
@@ -185,14 +184,9 @@ def _joined(one: Block, other: Block) -> Block:
     return Block(one.root, (one.choices[0]._replace(number=count),), count)
 
 
-FORMAT = "ceph"
-"""Name of the system in ``cluster.native_format``."""
-
-SHOWN = 5
-"""Groups that a note names; the rest is counted."""
-
-ROOM = 10.0
-"""Capacity of a device as a multiple of its share, where no capacities are given."""
+FORMAT = "ceph"  # name of the system in ``cluster.native_format``
+SHOWN = 5  # groups that a note names; the rest is counted
+ROOM = 10.0  # capacity of a device as a multiple of its share, where no capacities are given
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,10 +491,8 @@ def _bound(
     leader: NDArray[np.int16],
     words: Vocabulary,
 ) -> _Bound:
-    """Return what binds a pool; what no pairs or no rule of the model can express stays.
-
-    CRUSH has ``mapped`` it, upmaps make ``rows`` of that, (pg_num, size) both.
-    """
+    """Return what binds a pool; what no pairs or no rule of the model can express stays."""
+    # CRUSH has ``mapped`` it, upmaps make ``rows`` of that, (pg_num, size) both
     if pool.id in native.known:
         return _Bound(Rule(), np.ones(len(rows), bool), [])
     crush = native.crush

@@ -392,6 +392,7 @@ OPERATIONS = {
 }
 CHOOSING = {name: code for name, code in OPERATIONS.items() if name.startswith("choose")}
 
+# tunables that bear on no rule and no bucket of ours; where a value stands, only that one
 WITHOUT_EFFECT = {
     "choose_local_fallback_tries": 0,
     "straw_calc_version": None,
@@ -411,7 +412,6 @@ WITHOUT_EFFECT = {
     "msr_descents": None,
     "msr_collision_tries": None,
 }
-"""Tunables that bear on no rule and no bucket of ours; where a value stands, only that one."""
 
 
 def check_map(crush: CrushMap) -> None:

@@ -74,11 +74,9 @@ def blocks(crush: CrushMap, rule: int, size: int) -> list[Block]:
 
 
 def chosen_below(crush: CrushMap, block: Block) -> NDArray[np.int64]:
-    """Return what stands above each device at each choosing step of a block, (steps + 1, devices).
-
-    The first row is 0 below the block's root. ``NO_OSD`` stands where a block does not reach a
-    device, which has no bucket of one of the types above it.
-    """
+    """Return what is above each device at each choosing step of a block, (steps + 1, devices)."""
+    # the first row is 0 below the block's root; ``NO_OSD`` stands where a device has no bucket of
+    # one of the types above it
     found = np.full((len(block.choices) + 1, crush.devices), NO_OSD, np.int64)
     for osd, above, _ in _devices_below(crush, block.root):
         within = above | {0: osd}
@@ -167,15 +165,12 @@ def _renumbered(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.bool_]:
-    """Tell which rows Ceph's monitors take for a breach of the rule, so that they drop the pairs.
-
-    They are stricter than the rule where it has several takes or chooses in more than two steps:
-    the number of each step is compared with the buckets of all replicas. A device that weighs
-    nothing may hold none.
-
-    Ceph, ``OSDMap::check_pg_upmaps`` and ``CrushWrapper::verify_upmap``; pull requests 69151 and
-    71053 describe its errors.
-    """
+    """Tell of which rows Ceph's monitors drop the pairs, as breaches of the rule."""
+    # They are stricter than the rule where it has several takes or chooses in more than two steps:
+    # the number of each step is compared with the buckets of all replicas. A device that weighs
+    # nothing may hold none.
+    # Ceph, ``OSDMap::check_pg_upmaps`` and ``CrushWrapper::verify_upmap``; pull requests 69151 and
+    # 71053 describe its errors.
     taken = blocks(crush, pool.rule, pool.size)
     held = rows != NO_OSD
     osd = np.where(held, rows, 0)

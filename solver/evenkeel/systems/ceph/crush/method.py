@@ -54,8 +54,7 @@ from evenkeel.systems.ceph.crush.placement import (
 from evenkeel.systems.ceph.options import CephCrush, Upmap
 from evenkeel_kernels.ceph import upmap as kernels
 
-HALVINGS = 60
-"""Enough to find a level to the last bit of a double."""
+HALVINGS = 60  # enough to find a level to the last bit of a double
 
 
 class DeviceBalance(NamedTuple):
@@ -98,14 +97,10 @@ def balance(
     spare: float = 0.08,
     clock: Clock | None = None,
 ) -> Upmapped:
-    """Find pairs that level the devices of one pool, as far as the clock lets it.
-
-    Devices that are ``still`` neither take nor give: those that are down (a replica mapped onto one
-    is a replica less, and once they are out CRUSH maps around them) and those that are excluded.
-    Groups that are ``pinned`` keep the pairs that they have.
-
-    Raises ``OutOfTime`` if the clock stops it before all groups are mapped.
-    """
+    """Find pairs that level the devices of one pool, as far as the clock lets it."""
+    # Devices that are ``still`` neither take nor give: those that are down (a replica mapped onto
+    # one is a replica less, and once they are out CRUSH maps around them) and those that are
+    # excluded. ``OutOfTime`` is raised if the clock stops it before all groups are mapped.
     faults = FaultList()
     if not deviation >= 0.5:
         faults.add("deviation", deviation, "must be at least 0.5")
@@ -194,13 +189,9 @@ def moves_between(before: Rows, after: Rows) -> int:
 def pairs_between(
     mapped: Rows, placed: Rows, may_hold: NDArray[np.bool_] | None = None
 ) -> dict[int, list[tuple[int, int]]]:
-    """Find the pairs that turn CRUSH's rows into the rows wanted.
-
-    A device that only changes its slot needs no pair; the pair then goes from the device that
-    leaves to the one that joins. No pair fills a hole, or makes one. Where ``may_hold (size,
-    devices)`` marks the devices that the takes of the rule allow in each slot; a new device takes
-    an allowed slot, if there is a way.
-    """
+    """Find the pairs that turn CRUSH's rows into the rows wanted."""
+    # A device that only changes its slot needs no pair; the pair then goes from the device that
+    # leaves to the one that joins. No pair fills a hole, or makes one.
     found: dict[int, list[tuple[int, int]]] = {}
     beat()
     for pg in np.flatnonzero((mapped != placed).any(axis=1)):
@@ -216,6 +207,8 @@ def pairs_between(
                 leaves = leaves if leaves in leaving else leaving[0]
                 leaving.remove(leaves)
                 pairs.append((leaves, joins))
+        # ``may_hold (size, devices)`` marks the devices that the takes of the rule allow in each
+        # slot: a new one takes an allowed slot, if there is a way
         if may_hold is not None:
             pairs = _lawful(pairs, old, may_hold)
         if pairs:
@@ -396,10 +389,7 @@ def balance_primaries(
     pinned: NDArray[np.bool_] | None = None,
     clock: Clock | None = None,
 ) -> ReadBalanced:
-    """Choose primaries so that devices lead as many groups as they should, with few changes.
-
-    Groups that are ``pinned`` keep theirs.
-    """
+    """Choose primaries so that devices lead as many groups as they should, with few changes."""
     faults = FaultList()
     if pool.kind != "replicated":
         faults.add("pool.kind", pool.kind, "only replicated pools can change their primaries")
@@ -445,9 +435,7 @@ def _score(primary: NDArray[np.int32], desired: NDArray[np.float64]) -> float:
     return float((led[desired > 0] / desired[desired > 0]).max(initial=1.0))
 
 
-SHOWN = 5
-"""Devices that are named; the rest is counted."""
-
+SHOWN = 5  # devices that are named; the rest is counted
 NO_TIME = "Stopped early: pools not balanced until then stay as they are."
 
 

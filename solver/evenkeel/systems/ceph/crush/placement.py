@@ -22,8 +22,8 @@ from evenkeel_kernels.ceph.crush import hash_pairs
 
 SLICE = 1 << 14  # placement groups that CRUSH maps between two looks at the clock
 Rows = NDArray[np.int32]
+# ``pg-upmap-items``: for a placement group the (from, to) pairs in the order they apply
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
-"""``pg-upmap-items``: for a placement group the (from, to) pairs in the order they apply."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,8 @@ class Pool:
 
 
 def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
-    """Reduce hashes to ``count`` classes so that few change class as the count grows.
-
-    Ceph, ``ceph_stable_mod``.
-    """
+    """Reduce hashes to ``count`` classes so that few change class as the count grows."""
+    # Ceph, ``ceph_stable_mod``
     mask = (1 << (count - 1).bit_length()) - 1
     words = np.asarray(value).astype(np.uint32)
     low = words & np.uint32(mask)
@@ -89,10 +87,8 @@ def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
 
 
 def seeds(pool: Pool) -> NDArray[np.uint32]:
-    """Compute what CRUSH gets as its input for each placement group.
-
-    Ceph, ``pg_pool_t::raw_pg_to_pps``.
-    """
+    """Compute what CRUSH gets as its input for each placement group."""
+    # Ceph, ``pg_pool_t::raw_pg_to_pps``
     places = stable_mod(np.arange(pool.pg_num), pool.pgp_num or pool.pg_num)
     if not pool.hashpspool:
         return places + np.uint32(pool.id)
@@ -106,10 +102,8 @@ def raw(
     exists: ArrayLike | None = None,
     clock: Clock | None = None,
 ) -> Rows:
-    """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock stops it.
-
-    Ceph, ``OSDMap::_pg_to_raw_osds``.
-    """
+    """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock stops it."""
+    # Ceph, ``OSDMap::_pg_to_raw_osds``
     named = [name for name in (str(pool.id), "-1") if name in crush.choose_args]
     clock, inputs = clock or Clock(), seeds(pool)
     rows = np.empty((pool.pg_num, pool.size), np.int32)
@@ -127,10 +121,8 @@ def raw(
 
 
 def _without(rows: Rows, absent: NDArray[np.bool_], pool: Pool) -> Rows:
-    """Take absent devices out: replicas move up, shards leave a hole.
-
-    What is no device at all is absent, too: the buckets of a rule that chooses no leaves.
-    """
+    """Take absent devices out: replicas move up, shards leave a hole."""
+    # what is no device at all is absent, too: the buckets of a rule that chooses no leaves
     known = (rows >= 0) & (rows < absent.size)
     there = known & ~absent[np.where(known, rows, 0)]
     kept = np.where(there, rows, NO_OSD).astype(np.int32)
@@ -148,10 +140,8 @@ def upmapped(
     items: Pairs | None = None,
     primary: Mapping[int, int] | None = None,
 ) -> Rows:
-    """Apply the exceptions that the monitors hold for single placement groups.
-
-    Ceph, ``OSDMap::_apply_upmap``.
-    """
+    """Apply the exceptions that the monitors hold for single placement groups."""
+    # Ceph, ``OSDMap::_apply_upmap``
     weights = np.asarray(reweight)
     usable = {int(osd) for osd in np.flatnonzero(weights)}
     answer = rows.copy()
@@ -183,20 +173,16 @@ def _swap_in(row: Rows, pairs: Iterable[tuple[int, int]], usable: set[int]) -> N
 
 
 def up(rows: Rows, pool: Pool, is_up: ArrayLike) -> Rows:
-    """Take devices that are down out of the rows.
-
-    Ceph, ``OSDMap::_raw_to_up_osds``.
-    """
+    """Take devices that are down out of the rows."""
+    # Ceph, ``OSDMap::_raw_to_up_osds``
     return _without(rows, ~np.asarray(is_up, bool), pool)
 
 
 def with_primaries(
     rows: Rows, pool: Pool, affinity: ArrayLike | None = None
 ) -> tuple[Rows, NDArray[np.int32]]:
-    """Choose who is primary, and in replicated pools move it to the front.
-
-    Ceph, ``OSDMap::_apply_primary_affinity``.
-    """
+    """Choose who is primary, and in replicated pools move it to the front."""
+    # Ceph, ``OSDMap::_apply_primary_affinity``
     held = rows != NO_OSD
     any_held = held.any(axis=1)
     place = np.where(any_held, held.argmax(axis=1), 0)
