@@ -227,8 +227,8 @@ COUNT = "shards"  # the dimension that counts shards; their sizes are ``disk``, 
 SETTINGS = "cluster.routing.allocation.disk."
 WATERMARK = f"{SETTINGS}watermark"
 USUAL = {"low": "85%", "high": "90%", "flood_stage": "95%"}
+# largest headroom of the default watermarks, from release ``CAPPED`` on
 HEADROOM = {"low": "200gb", "high": "150gb", "flood_stage": "100gb"}
-"""Largest headroom of the default watermarks, from release ``CAPPED`` on."""
 
 CAPPED = (8, 5)
 
@@ -266,11 +266,7 @@ def disks_of(
     nodes: Sequence[DataNode],
     place: Mapping[str, int],
 ) -> Disks:
-    """Return the sizes of shards, and the capacities of nodes below the watermarks.
-
-    A node below the low watermark takes shards up to it. One above takes none, and above the high
-    watermark it has to give some away.
-    """
+    """Return the sizes of shards, and the capacities of nodes below the watermarks."""
     sizes, standing, coming, held, count = _sizes(found, shards, nodes, place)
     measured = bool(found.allocation) or bool(sizes.any())
     load = np.ones((len(shards), 1 + measured))
@@ -283,6 +279,8 @@ def disks_of(
     above = np.zeros(len(nodes), np.bool_)
     disks = _disks(found, nodes, place, standing, count)
     recent = any(node.version >= CAPPED for node in nodes)
+    # A node below the low watermark takes shards up to it. One above takes none, and above the high
+    # watermark it has to give some away.
     marks = [watermark(found, kind, recent) for kind in USUAL]
     flooded: list[str] = []
     for n, disk in sorted(disks.items()):
@@ -350,10 +348,7 @@ def _disks(
     standing: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> dict[int, Disk]:
-    """Return the disk of each node by number; an unknown one is the average of the others.
-
-    Shards that no row lists count as other data on the disk.
-    """
+    """Return the disk of each node by number; an unknown one is the average of the others."""
     disks: dict[int, Disk] = {}
     seen: dict[str, str] = {}
     strange, partly = [], []
@@ -367,6 +362,7 @@ def _disks(
         if name in place:
             n = place[name]
             number = row.get("shards") or ""
+            # shards that no row lists count as other data on the disk
             if len(number) < 10 and number.isdecimal() and int(number) > count[n]:
                 partly.append(f"{printable(name)} ({count[n]:.0f} of {number})")
                 row = row | {"disk.indices": None}
@@ -403,17 +399,14 @@ def _disks(
 
 
 def _disk(found: ElasticFindings, at: str, row: Row, standing: float) -> Disk:
-    """Return the disk in a row.
-
-    Missing columns follow from the others; ``standing`` is the size of the shards listed there.
-    What is not available is used, as for Elasticsearch, also where sizes are rounded.
-    """
+    """Return the disk in a row, with ``standing`` the size of the shards listed there."""
     sizes = {
         key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
         for key in ("total", "used", "avail", "indices")
     }
     total = sizes["total"] or (sizes["used"] + sizes["avail"] if sizes["avail"] else 0.0)
     own = sizes["indices"] if row.get("disk.indices") else standing
+    # what is not available is used, as for Elasticsearch, also where sizes are rounded
     if row.get("disk.avail"):
         used = total - sizes["avail"]
     else:
@@ -422,10 +415,7 @@ def _disk(found: ElasticFindings, at: str, row: Row, standing: float) -> Disk:
 
 
 def watermark(found: ElasticFindings, kind: str, recent: bool) -> Watermark:
-    """Return a watermark, a kind of ``USUAL``.
-
-    ``recent`` releases limit the headroom of the default watermarks.
-    """
+    """Return the watermark of a kind of ``USUAL``."""
     if not is_true(found.cluster, f"{SETTINGS}threshold_enabled", True):
         return Watermark(0.0, 0.0)
     name = f"{WATERMARK}.{kind}"
@@ -436,6 +426,7 @@ def watermark(found: ElasticFindings, kind: str, recent: bool) -> Watermark:
     if not (share or ratio):
         return Watermark(1.0, amount(found.faults, at, text))
     used = float(share[1]) / 100.0 if share else float(text)
+    # ``recent`` releases limit the headroom of the default watermarks
     usual = HEADROOM[kind] if recent and name not in found.chosen else "-1"
     at, headroom = found.cluster.get(f"{name}.max_headroom", ("", usual))
     most = MOST if str(headroom) == "-1" else amount(found.faults, at, str(headroom))
@@ -491,10 +482,8 @@ CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
 
 
 def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
-    """Read a cluster from the answers of its APIs, of which ``_cat/shards`` must be one.
-
-    ``spread`` replaces the rules that the awareness attributes make.
-    """
+    """Read a cluster from the answers of its APIs, of which ``_cat/shards`` must be one."""
+    # ``spread`` replaces the rules that the awareness attributes make
     faults = FaultList()
     found = gather(faults, documents)
     if not (found.shards or faults):
@@ -541,14 +530,12 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
 
 
 def _nodes(found: ElasticFindings) -> list[DataNode]:
-    """Return the data nodes, by name: those of ``_nodes``, or else all that other files name.
-
-    Shards on other nodes show files of different times, or partial ones: such nodes are closed,
-    and their shards stay.
-    """
+    """Return the data nodes, by name: those of ``_nodes``, or else all that other files name."""
     if found.nodes:
         known = {node.name: DataNode.of(key, node) for key, (_, node) in found.nodes.items()}
         holding = {name: node for name, node in known.items() if node.holds}
+        # shards on other nodes show files of different times, or partial ones: such nodes are
+        # closed, and their shards stay
         strange = {
             name: DataNode(name, key, ip=ip, strange=True)
             for row in found.shards
@@ -711,8 +698,8 @@ def _states(found: ElasticFindings, nodes: Sequence[DataNode]) -> dict[str, Any]
     }
 
 
+# settings of indices that ignore watermarks
 WITHOUT_WATERMARKS = (PARTIAL, "index.routing.allocation.disk.watermark.ignore")
-"""Settings of indices that ignore watermarks."""
 
 
 class CopyNodes(NamedTuple):
@@ -825,12 +812,12 @@ UNKEPT = re.compile(
     r"|search\.replica\.dedicated\.include\.)"
 )
 IDLE = {"-1", "", "false", "disabled"}  # values of settings without effect
+# settings that restrict allocation unless they are ``all``, and the effect
 NOT_ALL = {
     "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; it "
     "still carries out the written commands",
     "cluster.routing.rebalance.enable": "the script of a plan sets it to none meanwhile",
 }
-"""Settings that restrict allocation unless they are ``all``, and the effect."""
 
 MISSING = {
     "nodes": "no roles and attributes of nodes: any node may hold any shard; add _nodes",
@@ -845,13 +832,12 @@ MISSING = {
     ),
     "allocation": "no room of disks: they count as large enough; add _cat/allocation",
 }
-"""Note on each kind of missing answer."""
 
+# in place of the note on nodes where a table gives one of these
 ALONE = {
     "roles": "no attributes of nodes: awareness and filters by attribute are not kept; add _nodes",
     "attributes": "no roles of nodes: any node may hold any shard; add _nodes",
 }
-"""In place of the note on nodes where a table gives one of these."""
 
 PUT = (
     "no settings of the cluster but those that a request puts; add "

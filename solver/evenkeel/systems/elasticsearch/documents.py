@@ -23,12 +23,13 @@ Row = dict[str, str | None]
 SIZE = r"[0-9]+(?:[.,][0-9]+)?[kmgtp]?b?"
 STATES = "STARTED|RELOCATING|INITIALIZING|UNASSIGNED"
 
+# an address, or what stands in its place where a listing was made public
 ADDRESS = (
     r"[0-9xX*]{1,3}(?:\.[0-9xX*]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
     r"|[xX*]{2,}|<[^<>\s]+>|\[?(?i:redacted|masked|hidden|removed)\]?"
 )
-"""An address, or what stands in its place where a listing was made public."""
 
+# pattern of a cell, by the title of its column; other columns hold any text
 LOOKS: Mapping[str, re.Pattern[str]] = {
     "index": re.compile(r"\S+"),
     "shard": re.compile("[0-9]{1,9}"),
@@ -44,21 +45,19 @@ LOOKS: Mapping[str, re.Pattern[str]] = {
     "host": re.compile(r"\S+"),
     "ip": re.compile(rf"\S*[.:]\S*|-|{ADDRESS}"),
 }
-"""Pattern of a cell, by the title of its column; other columns hold any text."""
 
 
 def borders(header: str, lines: Sequence[str]) -> list[int] | None:
     """Return where each column but the last ends; None for a table that is not padded.
-
-    Columns are padded to their widest cells, text behind and numbers before. Between two titles
-    the last place that is blank in all lines parts them: a number has no blanks, and before a
-    column of text that place is right before its title, whatever blanks there are in names.
 
     >>> borders("node  docs id", ["es 1 10000 a", "es-2     7 b"])
     [4, 10]
     >>> borders("node docs", ["es-number-1 7"]) is None
     True
     """
+    # Columns are padded to their widest cells, text behind and numbers before. Between two titles
+    # the last place that is blank in all lines parts them: a number has no blanks, and before a
+    # column of text that place is right before its title, whatever blanks there are in names.
     found = []
     for here, there in pairwise(re.finditer(r"\S+", header)):
         blank = (
@@ -101,19 +100,17 @@ def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
 
 
 OF_LOSS = re.compile(r"unassigned\..*")
+# columns without a cell in the row of a copy, by its state
 EMPTY = {
     "UNASSIGNED": re.compile("docs|store|dataset|ip|id|node"),
     "STARTED": OF_LOSS,
     "RELOCATING": OF_LOSS,
 }
-"""Columns without a cell in the row of a copy, by its state."""
 
 Table = Literal["shards", "allocation", "roles", "attributes"]
 CatKind = Literal[Table, ""]
 
-LINES = 4
-"""Lines that are tried to identify a text, and each part of it behind a blank line."""
-
+LINES = 4  # lines that are tried to identify a text, and each part of it behind a blank line
 BLANK = re.compile(r"\n[ \t\r]*\n")
 
 SHARD = re.compile(
@@ -132,13 +129,11 @@ MEMBER = re.compile(
     rf"(?:\S+ +)?(?P<ip>{ADDRESS})(?: +[0-9.]+)+ +(?P<role>[a-z]+|-)(?: +[a-z_]+(?:,[a-z_]+)*)?"
     r" +[*m-] +(?P<node>\S.*)"
 )
-REMARK = re.compile(r"\s+(?:←|<-).*")
-"""What people write behind a row of a listing that they post."""
-
+REMARK = re.compile(r"\s+(?:←|<-).*")  # what people write behind a row of a listing that they post
 NOWHERE = re.compile(rf"[0-9]+(?: +{SIZE})* +UNASSIGNED(?: +\S+)?")
-ROLE = re.compile(r" +[a-z-]+$")
-"""The letters of roles after the name of a node."""
+ROLE = re.compile(r" +[a-z-]+$")  # the letters of roles after the name of a node
 
+# default columns, in their order
 USUAL: Mapping[Table, Sequence[str]] = {
     "shards": ("index", "shard", "prirep", "state", "docs", "store", "dataset", "ip", "node"),
     "allocation": (
@@ -149,14 +144,13 @@ USUAL: Mapping[Table, Sequence[str]] = {
     "roles": (),
     "attributes": (),
 }  # fmt: skip
-"""Default columns, in their order."""
 
-KEYS = frozenset({"index", "shard", "prirep"})
-"""Columns that identify the shard of a row."""
+KEYS = frozenset({"index", "shard", "prirep"})  # columns that identify the shard of a row
 
+# columns of which two give the usage of a disk
 DISK = frozenset({"disk.used", "disk.avail", "disk.total"})
-"""Columns of which two give the usage of a disk."""
 
+# columns by their aliases; those of ``_cat/nodes`` give the disks as well
 SHORT: dict[Table, Mapping[str, str]] = {
     "shards": {
         "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
@@ -171,13 +165,12 @@ SHORT: dict[Table, Mapping[str, str]] = {
         "role": "node.role", "noderole": "node.role",
     },
 }  # fmt: skip
-"""Columns by their aliases; those of ``_cat/nodes`` give the disks as well."""
 SHORT["roles"] = SHORT["attributes"] = SHORT["allocation"]
 
 OF_ATTRIBUTES = frozenset({"node", "attr", "value"})
 OF_ROLES = frozenset({"node", "node.role"})
+# columns of ``_cat/nodes`` that are needed, and some that are usual beside them
 BESIDE_ROLES = frozenset({"ip", "master", "heap.percent", "ram.percent", "cpu", "version"})
-"""Columns of ``_cat/nodes`` that are needed, and some that are usual beside them."""
 
 
 class Rows(NamedTuple):
@@ -265,16 +258,14 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
 
 
 def _without_words(filled: Sequence[tuple[int, str]], width: int) -> list[tuple[int, str]]:
-    """Return lines without the words of a session above and below a table, behind blank lines.
-
-    What has half as many cells as the header, or the state of a shard, is meant as a row.
-    """
+    """Return lines without the words of a session above and below a table, behind blank lines."""
     if not filled or filled[-1][0] - filled[0][0] < len(filled):
         return [*filled]
     kept: list[tuple[int, str]] = []
     for number, line in filled:
         cells = line.split()
         begins = not kept or number > kept[-1][0] + 1
+        # what has half as many cells as the header, or the state of a shard, is meant as a row
         like = 2 * len(cells) >= width if width else not {*STATES.split("|")}.isdisjoint(cells)
         if not begins or like or "UNASSIGNED" in cells or line.strip() in CUT:
             kept.append((number, line))
@@ -361,13 +352,14 @@ Kind = Literal[
     "cluster settings", "index settings", "",
 ]  # fmt: skip
 
+# first lines that are no answer: comments of Kibana's console, the request, the words of curl
 PASTED = re.compile(
     rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|--|\$ |curl |"
     rb"(?i:GET|PUT) |(?:https?://[^\s/]+)?/?_cat/|```|HTTP/|[\w-]+: |Enter host password |"
     rb"% Total |Dload |\d+ .*--:--:--)[^\n]*\n|[ \t]*\r?\n)+"
 )
-"""First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
+# a line that asks for an answer, or the header of a table that another one precedes
 BEGINS = re.compile(
     rb"^[ \t]*(?:[^\s]*@[^\s]*[$#] [^\n]*\b_(?:cat|cluster|nodes)/|"
     rb"(?:[^\s]*[$#>] ?)?(?:(?i:GET) +(?:https?://[^\s/]+)?/?_|"
@@ -376,45 +368,34 @@ BEGINS = re.compile(
     rb"|index +shard +prirep |(?:shards|name) +(?:[\w.]+ +)*disk\.)[^\n]*",
     re.MULTILINE,
 )
-"""A line that asks for an answer, or the header of a table that another one precedes."""
 
+# last lines that are none: a prompt, the end of a quotation, the words before the next answer
 LAST = re.compile(
     rb"\s*(?:^[ \t]*(?:```|#|//|--|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
 )
-"""Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
 
-BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")
-"""Where JSON begins below a table."""
+BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")  # where JSON begins below a table
 
+# a request of the console, or of curl, whose body changes settings, and leaves the others
 PUT = re.compile(
     rb"^[^\n{]{0,200}?(?:-X|\b)PUT\b(?:[^\n{]|\\\r?\n){0,200}?_(?:cluster/)?settings\b"
     rb"(?:[^\n{]|\\\r?\n){0,200}\n?[ \t]*\{",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A request of the console, or of curl, whose body changes settings, and leaves the others."""
 
-PLACE = re.compile(rb"[\w.*,-]{0,200}/?_settings")
-"""The indices that such a request names."""
-
-FAILED = re.compile(rb'[^{]*\{\s*"error"\s*:')
-"""The answer to a request that changed nothing."""
-
+PLACE = re.compile(rb"[\w.*,-]{0,200}/?_settings")  # the indices that such a request names
+FAILED = re.compile(rb'[^{]*\{\s*"error"\s*:')  # the answer to a request that changed nothing
 CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=(?P<h>[\w.,]+)[^\n]*\s*\Z")
+# the columns that a request chooses, whose answer has no header without ``?v``
 ATTRIBUTES = re.compile(rb"_cat/nodeattrs(?P<h>)[^\n]*\s*\Z")
-"""The columns that a request chooses, whose answer has no header without ``?v``."""
 
-PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
-"""The path of a request."""
+PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")  # the path of a request
+MOST_PASTED = 2**20  # bytes of what people paste from a console, which may hold several answers
 
-MOST_PASTED = 2**20
-"""Bytes of what people paste from a console, which may hold several answers."""
-
+# how a page of OpenSearch's ``_list/shards`` ends; ``null`` on the last
 TOKEN = re.compile(rb"^next_token +(\S+)\s*$", re.MULTILINE)
-"""How a page of OpenSearch's ``_list/shards`` ends; ``null`` on the last."""
 
-HEAD = 65536
-"""Bytes that identify an answer."""
-
+HEAD = 65536  # bytes that identify an answer
 UNITS = {"b": 0, "kb": 10, "mb": 20, "gb": 30, "tb": 40, "pb": 50}
 AMOUNT = re.compile(r"([0-9][0-9.,']{0,27}) ?([kmgtp]?b)?", re.IGNORECASE)
 MOST = 2.0**60
@@ -554,36 +535,24 @@ class ElasticFindings:
     """Everything that was read, with its place in the files."""
 
     faults: FaultList
-    kinds: set[str] = field(default_factory=set)
-    """Kinds of answers that were given."""
-
+    kinds: set[str] = field(default_factory=set)  # kinds of answers that were given
     shards: list[Row] = field(default_factory=list)
+    # the number of the first row of shards in each file, its name, and the lines of a text
     files: list[tuple[int, str, list[int]]] = field(default_factory=list)
-    """The number of the first row of shards in each file, its name, and the lines of a text."""
-
     allocation: list[tuple[str, Row]] = field(default_factory=list)
-    roles: list[Row] = field(default_factory=list)
-    """Rows of ``_cat/nodes`` without disks."""
-
+    roles: list[Row] = field(default_factory=list)  # rows of ``_cat/nodes`` without disks
+    # by the name of the node, from ``_cat/nodeattrs``
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By the name of the node, from ``_cat/nodeattrs``."""
-
-    nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
-    """By id."""
-
+    nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)  # by id
     shutdown: list[tuple[str, Shutdown]] = field(default_factory=list)
+    # effective settings by flat name, each with its place and value
     cluster: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Effective settings by flat name, each with its place and value."""
-
+    # settings from the configuration files of nodes, which all others override
     started: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Settings from the configuration files of nodes, which all others override."""
-
+    # settings of the cluster that were set, and are no defaults
     chosen: set[str] = field(default_factory=set)
-    """Settings of the cluster that were set, and are no defaults."""
-
     indices: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
-    notes: Notes = field(default_factory=Notes)
-    """Assumptions and limits, for people."""
+    notes: Notes = field(default_factory=Notes)  # assumptions and limits, for people
 
     def shard_at(self, row: int) -> str:
         """Return the place of a row of shards."""
@@ -625,38 +594,38 @@ def _kind_of(document: Document) -> Kind:
     return "index settings" if re.match(INDEX, head, re.DOTALL) else ""
 
 
+# how ``_nodes`` begins where ``filter_path`` left out addresses
 FILTERED = rb'"nodes"\s*:\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:name|roles|attributes|version|ip|host)"\s*:'
-"""How ``_nodes`` begins where ``filter_path`` left out addresses."""
 
+# how ``_settings`` begins, or an index with its mappings
 INDEX = rb'\{\s*"[^"]+"\s*:\s*\{\s*"(?:settings"|aliases"\s*:\s*\{.*"(?:mappings|settings)"\s*:)'
-"""How ``_settings`` begins, or an index with its mappings."""
 
 
+# what rows of shards have, of whatever columns
 SHARD_ROWS = (b'"index"', b'"shard"', b'"state"', b'"node"')
-"""What rows of shards have, of whatever columns."""
 
+# what ``_nodes/shutdown`` has, also where no node is shut down
 SHUTDOWNS = rb'"shutdown_startedmillis"|\A\{\s*"nodes"\s*:\s*\[\s*\]'
-"""What ``_nodes/shutdown`` has, also where no node is shut down."""
 
+# what ``_nodes/stats`` has and ``_nodes`` has not
 STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
-"""What ``_nodes/stats`` has and ``_nodes`` has not."""
 
+# the parts of ``_cluster/state`` that have copies, by shard and by node
 ROUTING = rb'\A(?!\{\s*"stats").*?"routing_(?:table|nodes)"'
-"""The parts of ``_cluster/state`` that have copies, by shard and by node."""
 
+# how ``_cluster/state`` begins
 STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
-"""How ``_cluster/state`` begins."""
 
+# how answers begin with ``format=yaml``
 IN_YAML = re.compile(rb"(?:---\s*\n)?(- index|- shards|persistent|transient|defaults):")
-"""How answers begin with ``format=yaml``."""
 
 KINDS_IN_YAML: Mapping[bytes, Kind] = {
     b"- index": "shards", b"- shards": "allocation", b"persistent": "cluster settings",
     b"transient": "cluster settings", b"defaults": "cluster settings",
 }  # fmt: skip
 
+# how the answer of ``_cluster/reroute`` begins
 REROUTED = rb'\{\s*"acknowledged"\s*:\s*\w+\s*,\s*"state"\s*:'
-"""How the answer of ``_cluster/reroute`` begins."""
 
 
 def _answer(document: Document) -> Document:
@@ -711,12 +680,13 @@ def _apart(document: Document) -> list[Document]:
     return [document.part(0, json.start(), document.before), below]
 
 
+# a row of shards among others that are none
 ROW = (
     rb"(?:[^\n]*\n){0,20}?[^\n]*\b[0-9]+ +[prs] +"
     rb"(?:STARTED|UNASSIGNED|RELOCATING|INITIALIZING)\b"
 )
-"""A row of shards among others that are none."""
 
+# other answers, by their pattern
 OTHERS = {
     rb'\s*\{\s*"stats".{0,4000}"cluster_balance_stats"': "_internal/desired_balance is what the "
     "balancer wants",
@@ -736,20 +706,19 @@ OTHERS = {
     rb"index +shard +prirep +ip +segment": "_cat/segments lists no state of shards",
     rb'.{0,4000}"_shards"\s*:\s*\{\s*"total"': "an answer about _shards lists no node",
 }
-"""Other answers, by their pattern."""
 
 ASKS = (
     "_cat/shards, _cat/allocation, _nodes, _cluster/settings?include_defaults=true and "
     "_all/_settings?expand_wildcards=all"
 )
+# the answers that are read of those that Elastic's tool for diagnostics collects
 MEMBERS = re.compile(
     r"(?:^|/)\w+-diagnostics[^/]*/(?:shards|nodes|nodes_stats|settings|"
     r"cluster_settings(?:_defaults)?|commercial/nodes_shutdown_status)\.json$"
 )
-"""The answers that are read of those that Elastic's tool for diagnostics collects."""
 
+# words of requests and answers
 WORDS = re.compile(rb"\b_(?:cat|cluster|nodes|shards)\b|\bUNASSIGNED\b")
-"""Words of requests and answers."""
 
 
 def hint(document: Document) -> str:
@@ -802,11 +771,9 @@ LEFT_AS_THEY_WERE = (
 
 
 def _known(found: ElasticFindings, document: Document) -> list[Document]:
-    """Return the answers of a document that are read, of each kind one; others are passed over.
-
-    Of answers to the same request the last holds. What is put into settings counts where no answer
-    about them comes after it.
-    """
+    """Return the answers of a document that are read, of each kind one; others are passed over."""
+    # Of answers to the same request the last holds. What is put into settings counts where no
+    # answer about them comes after it.
     answers, put = _answers(document), list[Document]()
     known = list[tuple[Kind, re.Match[bytes] | None, Document]]()
     for one in answers:

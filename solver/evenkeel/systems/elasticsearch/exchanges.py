@@ -31,11 +31,8 @@ def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int])
 
 
 def under_way(cluster: Cluster) -> dict[str, dict[str, str]]:
-    """Return the copies in progress: their target nodes, by partition.
-
-    Each has its source node, "" for a new copy. Only a started copy can be moved; others are
-    cancelled first.
-    """
+    """Return the copies in progress by partition: their sources by target, "" for new copies."""
+    # only a started copy can be moved; others are cancelled first
     found: dict[str, dict[str, str]] = {}
     for row in native_of(cluster)["shards"]:
         there = ends(row)
@@ -52,11 +49,9 @@ def orders(
     coming: Mapping[str, str],
     primary: int = -1,
 ) -> list[list[Command]]:
-    """Return the commands for one shard: cancels, moves and new copies.
-
-    ``own`` names the shard; ``coming`` has the source of each copy in progress, by target. Copies
-    that leave for nowhere are cancelled; of the ``primary``, another copy takes the place.
-    """
+    """Return the commands for one shard: cancels, moves and new copies."""
+    # ``own`` names the shard; ``coming`` has the source of each copy in progress, by target. Copies
+    # that leave for nowhere are cancelled; of the ``primary``, another copy takes the place.
     cancels: list[Command] = []
     moves: list[Command] = []
     copies: list[Command] = []
@@ -92,13 +87,12 @@ def orders(
 def goes_where_one_leaves(command: Command, coming: Mapping[str, str], cancelled: set[str]) -> bool:
     """Return whether a command puts a copy on a node that another copy of its shard is leaving.
 
-    Elasticsearch refuses that until the other has left. ``coming`` has the source of each copy in
-    progress, by target; those to ``cancelled`` targets stay at their source.
-
     >>> move = {"move": {"index": "i", "shard": 0, "from_node": "c", "to_node": "a"}}
     >>> goes_where_one_leaves(move, {"b": "a"}, set()), goes_where_one_leaves(move, {}, set())
     (True, False)
     """
+    # Elasticsearch refuses that until the other has left. ``coming`` has the source of each copy in
+    # progress, by target; those to ``cancelled`` targets stay at their source.
     [(kind, of)] = command.items()
     if kind == "cancel":
         return False

@@ -88,8 +88,8 @@ CHANGED = """# Indices with other numbers of copies. Elasticsearch should neithe
 # any, so index.routing.allocation.enable is none meanwhile, and given back at the end or a failure.
 """
 UNSET = "its copies are of a number that is not set yet"
+# why a file is not tried before: Elasticsearch would refuse it as things are
 LATER_ONLY = "it needs room or nodes that the commands before it free"
-"""Why a file is not tried before: Elasticsearch would refuse it as things are."""
 
 BACK = (
     """#!/bin/sh
@@ -105,12 +105,8 @@ LATER = (
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return reroute commands, their undo, and a script; without a placement, the table of shards.
-
-    Commands that need space which others free are in files of their own, to be run later.
-
-    Primaries do not change: only Elasticsearch elects them, when one fails.
-    """
+    """Return reroute commands, their undo and a script; without a placement, a table of shards."""
+    # primaries do not change: only Elasticsearch elects them, when one fails
     native = native_of(cluster)
     if placement is None:
         return {path: encode_rows(native["shards"])}
@@ -120,6 +116,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     ready = [one for one in there if _index_of(one) not in factors]
     refused = _refused_for_now(cluster, ready)
     ready = [one for one in ready if one not in refused]
+    # commands that need space which others free are in files of their own, to be run later
     first, *later = _rounds(cluster, cluster.placement, ready) + [refused][: bool(refused)]
     files = {path: encode_indented({"commands": first}, 1)}
     again = ""
@@ -174,10 +171,9 @@ def _held(cluster: Cluster, factors: Mapping[str, Factor], moves: str) -> str:
 def _rounds(
     cluster: Cluster, before: Placement, commands: Sequence[Command]
 ) -> list[list[Command]]:
-    """Return commands in rounds: none needs space that is freed in its own round.
-
-    Elasticsearch counts a leaving copy until it has left. Commands that never find space come last.
-    """
+    """Return commands in rounds: none needs space that is freed in its own round."""
+    # Elasticsearch counts a leaving copy until it has left. Commands that never find space come
+    # last.
     if "disk" not in cluster.dimensions:
         return [[*commands]]
     d = cluster.dimensions.index("disk")
@@ -232,11 +228,9 @@ def _refused_for_now(cluster: Cluster, commands: Sequence[Command]) -> list[Comm
 def _commands(
     cluster: Cluster, after: Placement
 ) -> tuple[list[Command], list[Command], Mapping[str, Factor]]:
-    """Return commands, their undo, and the indices with other numbers of copies.
-
-    Cancels are first, then moves, then new copies. The undo takes back only those copies that a
-    higher number asked for.
-    """
+    """Return commands, their undo, and the indices with other numbers of copies."""
+    # Cancels are first, then moves, then new copies. The undo takes back only those copies that a
+    # higher number asked for.
     faults = FaultList()
     factors = factors_of(faults, cluster)
     fewer: list[Command] = []

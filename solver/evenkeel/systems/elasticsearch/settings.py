@@ -18,11 +18,11 @@ TIER = "_tier"
 FROZEN = "data_frozen"
 PARTIAL = "index.store.snapshot.partial"
 SEARCH, WARM = "search", "warm"  # roles of OpenSearch; there ``warm`` is no tier of data
+# roles of data by the letters that ``_cat`` prints
 ROLES = {
     "d": "data", "s": "data_content", "h": "data_hot", "w": "data_warm", "c": "data_cold",
     "f": FROZEN,
 }  # fmt: skip
-"""Roles of data by the letters that ``_cat`` prints."""
 
 EXPAND = "index.auto_expand_replicas"
 
@@ -133,17 +133,15 @@ def filtered(
 
 
 def of_kind(settings: Settings, nodes: Sequence[DataNode], default: bool) -> NDArray[np.bool_]:
-    """Return the nodes that hold an index of this kind, (N,) bool: frozen, remote, or any other.
-
-    Frozen ones, snapshots that are mounted in part, are all that a node of that tier alone takes.
-    Nodes of OpenSearch that only search, or are warm, take what is stored remotely, which goes
-    nowhere else: to warm ones where there are any, as in 3.0, and before to those that search.
-    ``default`` is whether an index without known settings counts as frozen or remote.
-    """
+    """Return the nodes that hold an index of this kind, (N,) bool: frozen, remote, or any other."""
+    # frozen indices, snapshots mounted in part, are all that a node of that tier alone takes
     frozen = np.array([node.only_frozen for node in nodes], np.bool_)
+    # Nodes of OpenSearch that only search, or are warm, take what is stored remotely, which goes
+    # nowhere else: to warm ones where there are any, as in 3.0, and before to those that search.
     alone = np.array([node.only_remote for node in nodes], np.bool_)
     role = WARM if any(WARM in (node.roles or ()) for node in nodes) else SEARCH
     remote = np.array([role in (node.roles or ()) for node in nodes], np.bool_)
+    # ``default`` is whether an index without known settings counts as frozen or remote
     if not settings:
         return frozen | (alone & remote) if default else ~(frozen | alone)
     if is_remote(settings):
