@@ -58,12 +58,11 @@ Config = dict[str, Any]
 
 @dataclass
 class Wanted:
-    """The configurations there are, and which each range has, (P,).
+    """The configurations there are, and which each range has, (P,)."""
 
-    Ranges ``alone (P,)`` are wanted as they are, and ``why`` has the reasons for what is left out,
-    each once. ``starts`` are start keys that identified partitions, ``lost`` are places
-    that constraints name and no store is in.
-    """
+    # Ranges ``alone (P,)`` are wanted as they are, and ``why`` has the reasons for what is left
+    # out, each once. ``starts`` are start keys that identified partitions, ``lost`` are places that
+    # constraints name and no store is in.
 
     configs: list[Config]
     config: NDArray[np.int32]
@@ -78,10 +77,9 @@ Site = tuple[Tiers, Collection[str]]  # locality and attributes of a store
 
 @dataclass
 class RangeCounts:
-    """How many replicas of each role every range has, (P,) each, and what ranges are called.
+    """How many replicas of each role every range has, (P,) each, and what ranges are called."""
 
-    ``sites`` returns where the voters of a range are, and where its non-voters.
-    """
+    # ``sites`` returns where the voters of a range are, and where its non-voters
 
     voters: NDArray[np.int64]
     others: NDArray[np.int64]
@@ -127,11 +125,9 @@ def wanted_of(
     known: Known,
     alone: Mapping[str, NDArray[np.bool_]],
 ) -> Wanted:
-    """Find what is wanted of each range, by its tables, its start key and what it has.
-
-    ``keys`` are the start keys of ranges, None where no file contains them; ``alone`` are ranges
-    (P,) that are left alone for other reasons.
-    """
+    """Find what is wanted of each range, by its tables, its start key and what it has."""
+    # ``keys`` are the start keys of ranges, None where no file contains them; ``alone`` are ranges
+    # (P,) that are left alone for other reasons
     book = _Book()
     config, unknown, unread, starts = _configured(book, zones, tables, keys)
     wanted = Wanted([], config, unknown | unread, starts, [], [])
@@ -234,10 +230,8 @@ def _configured(
 
 
 def _in_primary_index(starts: Sequence[str]) -> dict[str, bool]:
-    """Return whether ranges of a table are of its primary index, by their start keys.
-
-    Its number is the least, since an exchange of the primary key writes all other indexes anew.
-    """
+    """Return whether ranges of a table are of its primary index, by their start keys."""
+    # its number is the least, since an exchange of the primary key writes all other indexes anew
     numbers = {start: int(found[1]) for start in starts if (found := INDEX.match(start))}
     return {start: number == min(numbers.values()) for start, number in numbers.items()}
 
@@ -250,11 +244,9 @@ def _judge_by_place(
     held: RangeCounts,
     unknown: NDArray[np.bool_],
 ) -> None:
-    """Find the partition of ranges whose keys are no names of any by where their voters are.
-
-    As where regions are values of an enumeration, which keys show as bytes. A range is of the one
-    partition whose constraints it meets; where none or several are met, it stays ``unknown (P,)``.
-    """
+    """Find the partition of ranges whose keys are no names of any by where their voters are."""
+    # Where regions are values of an enumeration, keys show them as bytes. A range is of the one
+    # partition whose constraints it meets; where none or several are met, it stays ``unknown``.
     names, found = _named_rows(tables), np.zeros(len(unknown), np.bool_)
     for t in np.unique(tables.of[unknown]).tolist():
         row = names[t]
@@ -405,6 +397,7 @@ def _counts(whole: int, voters: int) -> Config:
     return dict(zip(COUNTS, (whole, voters if voters < whole else 0), strict=True))
 
 
+# start keys as they are printed, and their owners; the first match counts
 START = re.compile(
     r"(?P<meta>/(?:Min|Meta[12]?)(?:/.*)?)"
     r"|(?P<liveness>/System/NodeLiveness(?:/.*)?)"
@@ -413,29 +406,28 @@ START = re.compile(
     r"|(?P<tables>/(?:Table/(?:[0-9]{1,2}|SystemConfigSpan)|NamespaceTable)(?:/.*)?)"
     r"|(?P<tenants>/Tenant/.*)"
 )
-"""Start keys as they are printed, and their owners; the first match counts."""
 
 INNER = re.compile(r"/Tenant/[0-9]+(?=/)")  # what stands before the keys of a tenant
 
 
+# a start key whose first column is a text, in whichever form ``SHOW RANGES`` prints it
 FIRST = re.compile(
     r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+/[0-9]+|\u2026(?:/[0-9]+)?|/[0-9]+)?"
     r"/\"(?P<value>(?:[^\"\\]|\\.)*)\"(?!/PrefixEnd$)(?:/.*)?",
     re.DOTALL,
 )
-"""A start key whose first column is a text, in whichever form ``SHOW RANGES`` prints it."""
 
 
+# a start key before all values of the first column, or behind all rows of one of them
 BESIDE = re.compile(
     r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+(?:/[0-9]+)?|\u2026(?:/[0-9]+|/<TableMin>)?|/[0-9]+"
     r"|NULL|<before:[^>]*>|)(?:/\"(?:[^\"\\]|\\.)*\"/PrefixEnd)?",
     re.DOTALL,
 )
-"""A start key before all values of the first column, or behind all rows of one of them."""
 
 
+# a start key that has the number of its index
 INDEX = re.compile(r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+|\u2026)/([0-9]+)(?=/|$)")
-"""A start key that has the number of its index."""
 
 
 def first_value(start: str) -> str:
@@ -464,11 +456,9 @@ def start_keys(table: Table) -> list[str] | None:
 
 
 def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
-    """Return the start keys of ranges that are CockroachDB's own, by their place among rows.
-
-    Zones of a known table are found by its name. Tenants are ranges of the whole cluster where
-    it is shown beside them, and have zones of one name; else theirs is all that there is to see.
-    """
+    """Return the start keys of ranges that are CockroachDB's own, by their place among rows."""
+    # Zones of a known table are found by its name. Tenants are ranges of the whole cluster where it
+    # is shown beside them, and have zones of one name; else theirs is all that there is to see.
     column = start_keys(table)
     if column is None:
         return {}
@@ -487,27 +477,27 @@ def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
 LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+# a tier of a locality in JSON, and its value
 PAIR = re.compile(r'(?:"key"\s*:\s*)?"([^"]*)"(?:\s*,\s*"value")?\s*:\s*"([^"]*)"')
-"""A tier of a locality in JSON, and its value."""
 
+# the usual order of tiers: an object of JSON has none, and a database sorts its keys
 WIDEST_FIRST = {
     "cloud": 0, "provider": 0, "country": 1, "region": 2, "az": 3, "zone": 3,
     "availability-zone": 3, "dc": 4, "datacenter": 4, "rack": 5, "host": 6,
 }  # fmt: skip
-"""The usual order of tiers: an object of JSON has none, and a database sorts its keys."""
 
 NO_NODE = ("", "0", "NULL")
+# fields of a node in node status, and their defaults
 STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
     "is_decommissioning": "false", "membership": "active", "locality": "", "attrs": "",
 }  # fmt: skip
-"""Fields of a node in node status, and their defaults."""
 
+# columns of ``crdb_internal.gossip_nodes`` and ``gossip_liveness``
 ALIASES = {"node_id": "id", "draining": "is_draining", "decommissioning": "is_decommissioning"}
-"""Columns of ``crdb_internal.gossip_nodes`` and ``gossip_liveness``."""
 
+# states of nodes whose stores may be gone from the store status
 GOING = ("dead", "decommissioning", "decommissioned")
-"""States of nodes whose stores may be gone from the store status."""
 
 BUILD = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})")
 RELOCATES = (22, 1)
@@ -516,8 +506,8 @@ OLDER = "nodes of {}, which do not know ALTER RANGE ... RELOCATE: it is new in v
 MOST = 2**31 - 1
 MOST_NODE = 2**20
 MEGABYTE = 1e6
+# replicas of a range: more than anybody configures, so that one long row does not widen all
 MOST_REPLICAS = 64
-"""Of a range: more than anybody configures, so that one long row does not widen all the others."""
 
 
 @dataclass
@@ -682,10 +672,8 @@ def _left_alone(
     roles: NDArray[np.uint8],
     lease: NDArray[np.int32],
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return the ranges (P,) that a dump describes too little, by the missing part.
-
-    Ranges whose lease no voter holds are in the middle of a change: they lose that lease.
-    """
+    """Return the ranges (P,) that a dump describes too little, by the missing part."""
+    # ranges whose lease no voter holds are in the middle of a change: they lose that lease
     found_of: dict[str, NDArray[np.bool_]] = {}
     names = [*stores]
     for message in dict.fromkeys(found.foreign.values()):
@@ -757,10 +745,8 @@ def _wanted_by(config: Mapping[str, Any]) -> int:
 
 
 def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
-    """Say how many replicas of a range had better be in one locality, tier by tier.
-
-    CockroachDB always prefers stores that are farther apart, but ranks this below constraints.
-    """
+    """Say how many replicas of a range had better be in one locality, tier by tier."""
+    # CockroachDB always prefers stores that are farther apart, but ranks this below constraints
     found: dict[str, set[str]] = {}
     for store in stores:
         for part in filter(None, store.locality.split(",")):
@@ -857,15 +843,13 @@ def _first_rows(faults: FaultList, table: Table) -> NDArray[np.int64]:
     return order
 
 
+# how many numbers each row has, and all of them
 Lists = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""How many numbers each row has, and all of them."""
 
 
 def _held(faults: FaultList, table: Table, rows: NDArray[np.int64]) -> dict[Role, Lists]:
-    """Return the stores of each role; without their columns all replicas vote.
-
-    In the middle of a change some that are on their way out have no role: they count as learners.
-    """
+    """Return the stores of each role; without their columns all replicas vote."""
+    # in the middle of a change some that are on their way out have no role: they count as learners
     columns = {
         Role.VOTER: "voting_replicas",
         Role.NON_VOTER: "non_voting_replicas",

@@ -1,7 +1,4 @@
-"""Recognise the documents of CockroachDB and read their tables.
-
-The tables come as CSV, TSV, JSON or boxes of the SQL shell.
-"""
+"""Recognise CockroachDB's documents and read their tables: CSV, TSV, JSON, boxes of the shell."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,43 +15,42 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_syntax
 from evenkeel.systems.printed import HEAD, TAIL, Printed, tables_in
 
+# what the shell prints with ``--format`` ``html``, ``sql`` or ``raw``
 MARKUP = re.compile(rb"<t[hd]>|INSERT INTO results VALUES|^# row 1\s*$", re.MULTILINE)
-"""What the shell prints with ``--format`` ``html``, ``sql`` or ``raw``."""
 
+# a first row of node status, where a header should stand
 HEADLESS = re.compile(rb"\d+\t.*\t(?:active|decommission(?:ing|ed))\t(?:true|false)\r?\n")
-"""A first row of node status, where a header should stand."""
 
+# what ``cockroach node ls`` prints
 ONLY_NODES = re.compile(rb"\s*id\s*\n(?:\s*-+\s*\n)?(?:\s*\d+\s*\n)+(?:\(\d+ rows?\)\s*)?")
-"""What ``cockroach node ls`` prints."""
 
+# a line of what ``cockroach node decommission`` prints into a file, with other words around
 TABBED = re.compile(r"^(?:id\tis_live|[0-9]+\t(?:true|false))\t.*$", re.MULTILINE)
-"""A line of what ``cockroach node decommission`` prints into a file, with other words around."""
 
+# how descriptors of ranges begin in reports of a node and in a debug zip
 REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_replicas)"', re.DOTALL)
-"""How descriptors of ranges begin in reports of a node and in a debug zip."""
 
 
 WORD = r"(?:\"(?:[^\"]|\"\")+\"|[\w$]+)"
 STATEMENT = re.compile(r"\b(?:SHOW|SELECT)\s[^;]*", re.IGNORECASE)
+# what a session asks for above a table of ranges, which need not have a column for it
 REQUEST = re.compile(
     r"\bSHOW\s+(?:EXPERIMENTAL_)?RANGES?\s+FROM\s+(?P<kind>TABLE|INDEX|DATABASE)\s+"
     rf"(?P<name>{WORD}(?:\.{WORD}){{0,2}})(?:@(?P<index>{WORD}))?",
     re.IGNORECASE,
 )
-"""What a session asks for above a table of ranges, which need not have a column for it."""
 
+# a prompt of the shell, and the database that it names
 PROMPT = re.compile(r"(?m)^\S*@\S*/([\w-]+)>")
-"""A prompt of the shell, and the database that it names."""
 
 
+# what is above a table whose statement ran together with that of the table before
 AT_ONCE = re.compile(r"\s*(?:\(\d+ rows?\)\s*)?(?:Time: [^\n]*\s*)*")
-"""What is above a table whose statement ran together with that of the table before."""
 
 TWICE = "more than one state of ranges: the last counts"
 
 
-Shown = tuple[Table, str]
-"""A table in a session, and the text above it."""
+Shown = tuple[Table, str]  # a table in a session, and the text above it
 
 
 def printed_tables(document: Document) -> list[Printed]:
@@ -157,13 +153,12 @@ def _by_range(table: Table) -> dict[str, tuple[str, ...]]:
 def _asked_for(text: str) -> dict[str, str]:
     """Return the database, table and index whose ranges the last statement shows.
 
-    The database of a table is that of the statement, or else of the prompt; ``public`` is a schema.
-
     >>> _asked_for("> SHOW RANGES FROM INDEX movr.public.users@by_city;")["index_name"]
     'by_city'
     >>> _asked_for("root@:26257/movr> SHOW RANGE FROM TABLE users FOR ROW (7);")["database_name"]
     'movr'
     """
+    # the database of a table is that of the statement, else of the prompt; ``public`` is a schema
     last = next(reversed([*REQUEST.finditer(text)]), None)
     if last is None:
         return {}
@@ -190,8 +185,8 @@ Kind = Literal[
     "ranges", "node status", "store status", "zone SQL", "zone table", "zone YAML", ""
 ]  # fmt: skip
 
+# columns with the statements of zones; before 19.2 there was another
 ZONES = frozenset({"raw_config_sql", "config_sql"})
-"""Columns with the statements of zones; before 19.2 there was another."""
 
 ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
 ZONE_YAML = re.compile(
@@ -251,17 +246,14 @@ def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]
     ]
 
 
+# an array of numbers as CockroachDB or a driver of another language prints it
 ARRAY = re.compile(
     r"[\[{]\s*((?P<mark>[\"']?)\d+(?P=mark)(?:\s*,\s*(?P=mark)\d+(?P=mark))*)?\s*[\]}]"
 )
-"""An array of numbers as CockroachDB or a driver of another language prints it."""
 
 
 def _as_now(ranges: Table) -> Table:
-    """Name the columns of ranges as since 2.1, and print arrays of stores as ``{1,2,3}``.
-
-    The columns were ``database``, ``table`` and ``index`` before.
-    """
+    """Name the columns of ranges as since 2.1, and print arrays of stores as ``{1,2,3}``."""
     now = {
         name: f"{name}_name"
         for name in ("database", "table", "index")
@@ -323,10 +315,10 @@ class _Answer(msgspec.Struct, rename="camel"):
     liveness_by_node_id: dict[str, int | str] = {}
 
 
+# states of nodes by their numbers in that answer
 LIVENESS = (
     "UNKNOWN", "DEAD", "UNAVAILABLE", "LIVE", "DECOMMISSIONING", "DECOMMISSIONED", "DRAINING",
 )  # fmt: skip
-"""States of nodes by their numbers in that answer."""
 
 
 def _of_status(faults: FaultList, document: Document) -> Iterator[list[dict[str, Any]]]:

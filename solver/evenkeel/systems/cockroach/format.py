@@ -50,11 +50,9 @@ KINDS = {Role.VOTER: "VOTERS", Role.NON_VOTER: "NONVOTERS"}
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return ``ALTER RANGE`` statements and the way back; a ``.csv`` is the table of ranges.
-
-    On the way back nothing goes to a store that is down: such a range stays where it then is.
-    Without a placement there is nothing to alter, and the table shows the placement of ranges.
-    """
+    """Return ``ALTER RANGE`` statements and the way back; a ``.csv`` is the table of ranges."""
+    # On the way back nothing goes to a store that is down: such a range stays where it then is.
+    # Without a placement there is nothing to alter, and the table shows the placement of ranges.
     faults = FaultList()
     check_numbers(faults, cluster)
     faults.raise_if_any()
@@ -141,11 +139,9 @@ def _down(cluster: Cluster) -> frozenset[int]:
 def _accepted(
     exchanges: Sequence[tuple[Role, int, int]], held: set[int]
 ) -> list[tuple[Role, int, int]]:
-    """Return the exchanges in an order in which each target store is free of the range.
-
-    ``RELOCATE`` refuses a store that holds a replica in another role, so that voters and non-voters
-    which trade places are left out: CockroachDB promotes and demotes them by itself.
-    """
+    """Return the exchanges in an order in which each target store is free of the range."""
+    # ``RELOCATE`` refuses a store that holds a replica in another role, so that voters and
+    # non-voters which trade places are left out: CockroachDB promotes and demotes them by itself
     found, waiting = [], [*exchanges]
     while ready := next((one for one in waiting if one[2] not in held), None):
         waiting.remove(ready)
@@ -157,11 +153,9 @@ def _accepted(
 def _all_statements(
     cluster: Cluster, now: Placement, then: Placement, down: frozenset[int] = frozenset()
 ) -> bytes:
-    """Return a statement for each replica and lease that goes elsewhere.
-
-    Of a range of which a replica would join a store that is ``down``, there is only a comment. One
-    comment at the end lists, for all ranges, the work left to CockroachDB.
-    """
+    """Return a statement for each replica and lease that goes elsewhere."""
+    # Of a range of which a replica would join a store that is ``down``, there is only a comment.
+    # One comment at the end lists, for all ranges, the work left to CockroachDB.
     stores, lines = list(cluster.nodes.names), []
     left: dict[str, list[str]] = {}
     leads, led = then.leader_node.tolist(), now.leader_node.tolist()

@@ -23,14 +23,12 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.notes import Notes
 from evenkeel.systems.yaml_text import load_yaml
 
+# Database, schema, table and index from the right: () is the default, ("t",) a table. Of a
+# partition its own name goes before those of its table or index.
 Target = tuple[str, ...]
-"""Database, schema, table and index from the right: () is the default, ("t",) a table.
 
-Of a partition its own name goes before those of its table or index.
-"""
-
+# what is configured: its kind, such as ``TABLE`` or ``PARTITION OF INDEX``, and which
 Key = tuple[str, Target]
-"""What is configured: its kind, such as ``TABLE`` or ``PARTITION OF INDEX``, and which."""
 
 OTHERS = {
     "range_min_bytes", "range_max_bytes", "gc.ttlseconds", "gc", "global_reads",
@@ -45,19 +43,19 @@ STATEMENT = re.compile(
     rf"\s*ALTER\s+{TARGET}\s+CONFIGURE\s+ZONE\s+(?P<what>USING|DISCARD)\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# a table that is divided by the values of one column
 LISTED = re.compile(
     rf"\s*ALTER\s+TABLE\s+(?P<name>{NAME}(?:\.{NAME}){{0,2}})\s+PARTITION\s+BY\s+LIST\s*"
     r"\(\s*(?:\"[^\"]+\"|[^\s\",()]+)\s*\)\s*\((?P<parts>.*)\)\s*",
     re.IGNORECASE | re.DOTALL,
 )
-"""A table that is divided by the values of one column."""
 
+# a partition and its values, which ``SHOW CREATE TABLE`` prints in brackets, each
 LISTED_PART = re.compile(
     rf"PARTITION\s+(?P<name>{NAME})\s+VALUES\s+IN\s*"
     r"\((?P<values>(?:'(?:[^']|'')*'|\((?:'(?:[^']|'')*'|[^'()])*\)|[^'()])*)\)",
     re.IGNORECASE,
 )
-"""A partition and its values, which ``SHOW CREATE TABLE`` prints in brackets, each."""
 
 SETTING = re.compile(
     r"\s*(?P<name>[\w.]+)\s*=\s*(?:e?'(?P<text>(?:[^']|'')*)'|(?P<word>[^\s,;']+)"
@@ -73,17 +71,14 @@ class Zones:
 
     of: dict[Key, dict[str, Any]] = field(default_factory=dict)
     at: dict[Key, str] = field(default_factory=dict)
+    # the partition of each value of a table that is divided by the values of a column, and that of
+    # all others (``DEFAULT``) as that of ""
     lists: dict[Target, dict[str, str]] = field(default_factory=dict)
-    """The partition of each value of a table that is divided by the values of a column, and that of
-    all others (``DEFAULT``) as that of "".
-    """
-
+    # what is configured in a way that could not be read
     unread: set[Key] = field(default_factory=set)
-    """What is configured in a way that could not be read."""
-
     notes: Notes = field(default_factory=Notes)
+    # whether people wrote some of it and can correct it; else a system printed all of it
     written: bool = False
-    """Whether people wrote some of it and can correct it; else a system printed all of it."""
 
     def add(self, faults: FaultList, at: str, key: Key, config: dict[str, Any]) -> None:
         """Take in a configuration; one target has one."""
@@ -93,12 +88,10 @@ class Zones:
         self.at.setdefault(key, at)
 
     def databases_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
-        """Return the databases that ranges of these tables, (schema, name), may be of.
-
-        One that has the zone of such a table goes before those that only have a zone. Of a name in
-        two parts the first is the database, unless it is a schema. Every cluster has zones of
-        ``system``, whose ranges are rarely read: its own table shows it.
-        """
+        """Return the databases that ranges of these tables, (schema, name), may be of."""
+        # One that has the zone of such a table goes before those that only have a zone. Of a name
+        # in two parts the first is the database, unless it is a schema. Every cluster has zones of
+        # ``system``, whose ranges are rarely read: its own table shows it.
         theirs = {*tables}
         schemas, named = {"public", *(one for one, _ in theirs)}, {table for _, table in theirs}
         whole, owning = set[str](), set[str]()
@@ -115,11 +108,9 @@ class Zones:
         return owning or whole
 
     def of_span(self, span: str) -> dict[str, Any]:
-        """Return what holds for a range of CockroachDB's own, by its span.
-
-        Every cluster has configurations of those in ``OWN``, with numbers of their own: where one
-        is left out, the numbers of the default are not theirs.
-        """
+        """Return what holds for a range of CockroachDB's own, by its span."""
+        # every cluster has configurations of those in ``OWN``, with numbers of their own: where one
+        # is left out, the numbers of the default are not theirs
         key = span_key(span)
         config = self.of.get(DEFAULT, {}) | self.of.get(key, {})
         if span in OWN and key not in self.of:
@@ -127,10 +118,8 @@ class Zones:
         return config
 
     def unapplied(self, rows: Iterable[Sequence[str]]) -> list[str]:
-        """Return the tables and indexes whose zones hold for none of these, but for ``system``.
-
-        Each row names database, schema, table and index.
-        """
+        """Return the tables and indexes whose zones hold for none of the rows, save ``system``."""
+        # each row names database, schema, table and index
         held = {key for row in rows for key in _keys(*row)}
         found: dict[str, None] = {}
         for key in self.of:
@@ -166,11 +155,9 @@ class Zones:
     def partitions_of(
         self, database: str, schema: str, table: str, index: str, *, primary: bool | None = None
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return what is configured for the partitions of a table, or of its index, by name.
-
-        Those of the table are its primary index's. Where neither the name of the index is known
-        nor whether it is that one, all of them count.
-        """
+        """Return what is configured for the partitions of a table, or of its index, by name."""
+        # Those of the table are its primary index's. Where neither the name of the index is known
+        # nor whether it is that one, all of them count.
         first = {"primary", f"{table}_pkey"}
         named = {target for kind, target in _keys(database, schema, table, "") if kind == "TABLE"}
         own: dict[str, list[dict[str, Any]]] = {}
@@ -225,35 +212,32 @@ def _keys(database: str, schema: str, table: str, index: str) -> list[Key]:
     return [DEFAULT, ("DATABASE", (database,)), *tables, *indexes]
 
 
+# the target before a statement, the rest of the line, and the end of the last of such rows, whose
+# header is lost
 LEFT_CELL = re.compile(
     r"^[ \t]*((?:PARTITION|RANGE|DATABASE|TABLE|INDEX|TENANT)\b[^|'\n]*|)\|(.*?)\+?[ \t]*$"
     r"(\n(?![^\n]*\|))?",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The target before a statement, the rest of the line, and the end of the last of such rows, whose
-header is lost.
-"""
 
 
+# a prompt of a shell, that of a line that goes on, and what the shell answers
 SHELL = re.compile(
     r"^(?:[^\s@'\"]*@[^\s'\"]*[>#$]|[$>]|[ \t]*->)(?=\s)"
     r"|^[ \t]*(?:CONFIGURE ZONE \d+|\(\d+ rows?\)|Time: [^\n]*)[ \t\r]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A prompt of a shell, that of a line that goes on, and what the shell answers."""
 
+# a statement among the options of ``cockroach sql``, and what stands before it on its line
 OPTION = re.compile(
     r"(?:^|(?<=\"))[^\n\"]*(?<!\S)(?:-e|--execute)[ =]\"((?:[^\"\\]|\\.)*)\"",
     re.DOTALL | re.MULTILINE,
 )
-"""A statement among the options of ``cockroach sql``, and what stands before it on its line."""
 
 
 def _without_targets(text: str) -> str:
-    """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places.
-
-    A prompt and an answer of the shell end a statement that has no semicolon.
-    """
+    """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places."""
+    # a prompt and an answer of the shell end a statement that has no semicolon
     text = OPTION.sub(
         lambda one: ";".ljust(one.start(1) - one.start()) + one[1].replace('\\"', ' "') + ";", text
     )
@@ -317,8 +301,8 @@ def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
                 zones.unread.add(_key(found))
 
 
+# columns of what ``SHOW PARTITIONS`` prints
 PARTITIONS = frozenset({"partition_name", "partition_value", "index_name", "full_zone_config"})
-"""Columns of what ``SHOW PARTITIONS`` prints."""
 
 
 def _read_partitions(faults: FaultList, table: Table, zones: Zones) -> None:
@@ -342,8 +326,8 @@ def _values(text: str) -> list[str]:
     return [value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')*)'", text)]
 
 
+# a text of SQL, and no apostrophe within a word of a sentence around it
 TEXT = r"(?<!\w\w)'(?:[^']|'')*'"
-"""A text of SQL, and no apostrophe within a word of a sentence around it."""
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:
@@ -404,12 +388,12 @@ def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: s
         faults.add(f"{at}: {quoted(name)}", quoted(value), NO_FIELD)
 
 
+# what ``cockroach zone get`` prints (until 19.2): a target, and below it its fields
 GOT = re.compile(
     rb"^(?:[^\n]*[$#>] [^\n]*zone get [^\n]*\n)?(\.?[\w-]+(?:\.[\w-]+){0,2})[ \t\r]*\n"
     rb"((?:(?!\.?[\w.-]+[ \t\r]*$)[^\n$]*(?:\n|\Z))+)",
     re.MULTILINE,
 )
-"""What ``cockroach zone get`` prints (until 19.2): a target, and below it its fields."""
 
 
 def _with_target(found: re.Match[bytes]) -> bytes:

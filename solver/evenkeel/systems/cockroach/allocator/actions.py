@@ -15,6 +15,7 @@ from evenkeel_kernels.cockroach.cluster_rules import FIXED, ClusterRules, Rows
 from evenkeel_kernels.cockroach.tables import Configs, Ranges
 from evenkeel_kernels.core.problem import Problem
 
+# CockroachDB's names of the actions, by their numbers among the kernels
 ACTIONS = (
     "Noop",
     "FinalizeAtomicReplicationChange",
@@ -34,7 +35,6 @@ ACTIONS = (
     "ConsiderRebalance",
     "RangeUnavailable",
 )
-"""CockroachDB's names of the actions, by their numbers among the kernels."""
 
 BY_LEASE_PREFERENCE = 1001.0  # priority of a range whose leaseholder is not where it should be
 
@@ -49,10 +49,9 @@ class Actions:
 
 
 class Enough(NamedTuple):
-    """How many replicas, and voters among them, CockroachDB keeps of each range, (P,) each.
+    """How many replicas, and voters among them, CockroachDB keeps of each range, (P,) each."""
 
-    Fewer than are configured where so few hosts count that they cannot all have one of their own.
-    """
+    # fewer than are configured where so few hosts count that they cannot all have one of their own
 
     replicas: NDArray[np.int32]
     voters: NDArray[np.int32]
@@ -124,10 +123,8 @@ def no_rules() -> ClusterRules:
 def rules_of(
     cluster: Cluster, start: Placement, ranges: Ranges, enough: Enough | None = None
 ) -> ClusterRules:
-    """Lay out the hard rules of a cluster, its replicas in the slots of its ``ranges``.
-
-    Where ``enough`` is fewer than a range wants, it may go down to that.
-    """
+    """Lay out the hard rules of a cluster, its replicas in the slots of its ``ranges``."""
+    # where ``enough`` is fewer than a range wants, it may go down to that
     slots = np.diff(start.first)
     at = np.arange(len(start.node)) + np.repeat(ranges.first[:-1] - start.first[:-1], slots)
     home, flags = np.full(len(ranges.store), -1, np.int32), np.zeros(len(ranges.store), np.uint16)

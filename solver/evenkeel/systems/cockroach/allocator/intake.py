@@ -32,6 +32,7 @@ from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.leases import Workload
 
 FORMAT = "cockroach"  # name of the system in ``cluster.native_format``
+# CockroachDB's defaults
 SETTINGS = kernel.Settings(
     disk_full=0.95,
     disk_rebalance=0.925,
@@ -40,8 +41,8 @@ SETTINGS = kernel.Settings(
     io_enforcement=kernel.BLOCK_REBALANCE,
     recover_to_good=True,
 )
-"""CockroachDB's defaults."""
 
+# dimensions that the allocator knows, by what a cluster may call them
 ROW_OF = {
     "qps": kernel.QPS,
     "queries": kernel.QPS,
@@ -51,10 +52,9 @@ ROW_OF = {
     "bytes": kernel.BYTES,
     "disk": kernel.BYTES,
 }
-"""Dimensions that the allocator knows, by what a cluster may call them."""
 
+# what one of the cluster's units is in the allocator's: cores, in nanoseconds per second
 UNIT = {kernel.CPU: 1e9}
-"""What one of the cluster's units is in the allocator's: cores, in nanoseconds per second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,11 +329,9 @@ def _raft(
     at: NDArray[np.int64],
     slots: int,
 ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-    """What is known of each range's raft group, and which replicas have all that is committed.
-
-    Of ranges of which no replica is marked as caught up, only those are known to lag that may never
-    answer again; where there are none of these either, nothing is known, nor is anything asked.
-    """
+    """What is known of each range's raft group, and which replicas have all that is committed."""
+    # Of ranges without a replica marked as caught up, only those are known to lag that may never
+    # answer again; where there are none of these either, nothing is known, nor is anything asked.
     raft = np.full(len(placement), kernel.NOT_MODELLED, np.int8)
     up_to_date = np.ones(slots, np.bool_)
     there = placement.node >= 0
@@ -358,10 +356,9 @@ STATES = {
     "decommissioned": kernel.DEAD,
     "dead": kernel.DEAD,
 }
-"""States of a store, by name."""
 
+# dimensions, in the order in which the cluster has them
 LOADS = ("cpu", "qps", "writes", "bytes", "replicas")
-"""Dimensions, in the order in which the cluster has them."""
 
 
 @known_keywords
@@ -587,10 +584,8 @@ def _disks_of(
     size: NDArray[np.float64],
     rows: NDArray[np.int32],
 ) -> _Disks:
-    """Return what disks hold; where ranges (P,) take less there than their ``size``, all is scaled.
-
-    On a disk that is packed its ranges' bytes are more than what is used of it.
-    """
+    """Return what disks hold; where ranges (P,) take less than their ``size``, all is scaled."""
+    # on a disk that is packed its ranges' bytes are more than what is used of it
     at = rows >= 0
     sizes = np.broadcast_to(size[:, None], rows.shape)
     reported = np.bincount(rows[at], sizes[at], len(capacity))
@@ -828,10 +823,8 @@ def _widened(
     replicas: NDArray[np.int32],
     voters: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.uint16]]:
-    """Add empty slots, so that every range has one for each voter and non-voter it should have.
-
-    Slots keep their roles, so a range with too many voters needs more slots than replicas.
-    """
+    """Add empty slots, so that every range has one for each voter and non-voter it should have."""
+    # slots keep their roles, so a range with too many voters needs more slots than replicas
     there = rows >= 0
     voting = (there & (role == Role.VOTER)).sum(axis=1)
     others = (there & (role == Role.NON_VOTER)).sum(axis=1)

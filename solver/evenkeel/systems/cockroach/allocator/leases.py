@@ -122,6 +122,7 @@ def no_workload(localities: kernel.Localities) -> Workload:
     )
 
 
+# CockroachDB's defaults
 SETTINGS = LeaseSettings(
     io_threshold=0.3,
     io_factor=1.1,
@@ -131,7 +132,6 @@ SETTINGS = LeaseSettings(
     share=0.05,
     least=5.0,
 )
-"""CockroachDB's defaults."""
 
 REASONS = {
     BALANCED: "no other replica is a better place",
@@ -143,7 +143,6 @@ REASONS = {
     BY_OVERLOAD: "the store's disk is overloaded",
     BY_REQUEST: "the store is being drained, or loses the replica",
 }
-"""Texts of the reasons that decisions give as numbers."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +188,7 @@ class Transfer:
         return REASONS[self.reason]
 
 
+# CockroachDB's defaults for queries per second
 QPS = LoadSettings(
     row=kernel.QPS,
     threshold=0.10,
@@ -198,10 +198,9 @@ QPS = LoadSettings(
     replica_share=0.02,
     mode=REPLICAS,
 )
-"""CockroachDB's defaults for queries per second."""
 
+# CockroachDB's defaults for CPU, in nanoseconds per second
 CPU = QPS._replace(row=kernel.CPU, least=50e6, difference=100e6)
-"""CockroachDB's defaults for CPU, in nanoseconds per second."""
 
 
 @dataclass(frozen=True, eq=False)

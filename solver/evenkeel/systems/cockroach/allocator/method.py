@@ -57,6 +57,7 @@ from evenkeel_kernels.cockroach.leases import (
 )
 from evenkeel_kernels.cockroach.store_rebalancer import NON_VOTER_BY_LOAD, VOTER_BY_LOAD
 
+# why a replica was moved, by the least score for it
 REASONS = {
     scores.BY_VALIDITY: "the constraints forbid the store it was on",
     scores.BY_DISK: "the disk it was on is full",
@@ -69,8 +70,8 @@ REASONS = {
     scores.BY_NON_VOTER: "the store holds a non-voter already",
     0.0: "the store has fewer ranges",
 }
-"""Why a replica was moved, by the least score for it."""
 
+# why a replica came or went, by how the action begins; the first that fits holds
 REPAIRS = {
     "Finalize": "a change of replicas was left unfinished",
     "RemoveLearner": "a change of replicas was left unfinished",
@@ -81,7 +82,6 @@ REPAIRS = {
     "Add": "the range has too few replicas",
     "Remove": "the range has too many replicas",
 }
-"""Why a replica came or went, by how the action begins; the first that fits holds."""
 
 
 @dataclass(frozen=True, eq=False)

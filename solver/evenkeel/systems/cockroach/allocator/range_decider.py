@@ -64,6 +64,7 @@ from evenkeel_kernels.cockroach.store_rebalancer import (
 )
 
 HOT = 128  # replicas that a store looks at
+# reasons for moves of leases and replicas, by the log's numbers from 40 up
 KINDS = {
     **{MOVED + reason: text for reason, text in REASONS.items()},
     LEASE_BY_LOAD: "the store carries too much load; the lease alone takes some away",
@@ -71,7 +72,6 @@ KINDS = {
     NON_VOTER_BY_LOAD: "the leaseholder's store carries too much load",
     LEASE_WITH_REPLICAS: "of the stores that hold the range now, this one carries least",
 }
-"""Reasons for moves of leases and replicas, by the log's numbers from 40 up."""
 
 STATES = ("next", "in a row", "made", "withheld")
 
@@ -483,17 +483,17 @@ class RangeDecider(Decider):
         return self._seed * 1_000_003 + self._draws
 
 
+# levels the number of ranges, as the replicate queue does
 BY_COUNT = kernel.Scorer(kernel.COUNT, kernel.RANGES, 0.05, 2.0, 0.0)
-"""Levels the number of ranges, as the replicate queue does."""
 
 
 @dataclass(eq=False)
 class ReplicateRun:
-    """Repairs and moves the replicas of ranges, in place, as CockroachDB's queues would in time.
+    """Repairs and moves the replicas of ranges, in place, as CockroachDB's queues would in time."""
 
-    A pass looks at every range once, the most urgent first. The first passes do with each all that
-    it needs; when none needs anything, the next move one replica of each for the sake of counts.
-    """
+    # A pass looks at every range once, the most urgent first. The first passes do with each all
+    # that it needs; when none needs anything, the next move one replica of each for the sake of
+    # counts.
 
     fleet: Fleet  # stores and ranges; changes are made there
     # where decisions are noted. When it is full, work stops until it has been emptied.

@@ -8,11 +8,11 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import check_number, check_whole
 
+# what the store rebalancer moves; ``kv.allocator.load_based_rebalancing``
 MODES = ("off", "leases", "leases and replicas")
-"""What the store rebalancer moves; ``kv.allocator.load_based_rebalancing``."""
 
+# the balanced quantity; ``kv.allocator.load_based_rebalancing.objective``
 OBJECTIVES = ("qps", "cpu")
-"""The balanced quantity; ``kv.allocator.load_based_rebalancing.objective``."""
 
 Mode = Literal["off", "leases", "leases and replicas"]
 Objective = Literal["qps", "cpu"]

@@ -14,7 +14,6 @@ from evenkeel.model.rules import Amount, Rule, parse_expression
 from evenkeel_kernels.cockroach.tables import Configs, Localities
 
 FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
-"""Fields of a configuration."""
 
 MOST_REPLICAS = 2**15 - 1  # slots that a row can have
 
@@ -280,16 +279,13 @@ def _check_tiers(
             faults.add(path, str(one), f"no store has {one.key}={one.value}")
 
 
+# tier whose domains are CockroachDB's nodes; without it every node of the cluster is one
 HOST = "host"
-"""Tier whose domains are CockroachDB's nodes; without it every node of the cluster is one."""
 
 
 def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int32]]:
-    """Return zone configurations for the rules of a cluster's partitions.
-
-    Requirements and places become constraints, leader preferences lease preferences. Limits per
-    domain have no counterpart: diversity is what spreads replicas there.
-    """
+    """Return zone configurations for the rules of a cluster's partitions."""
+    # limits per domain have no counterpart: diversity is what spreads replicas there
     scope = partition_scope(cluster)
     partitions = cluster.partitions
     keys = np.stack([scope.rule, partitions.replicas, partitions.voters], axis=1)
@@ -353,9 +349,6 @@ def rule_of(
     config: ZoneConfig, spread: Mapping[str, Amount], tiers: Collection[tuple[str, str]]
 ) -> Rule:
     """Return a zone configuration as a rule of the model.
-
-    Constraints for every replica become requirements, those with numbers places, lease preferences
-    leaders. How many replicas there are to be is no matter of rules.
 
     >>> us = Constraint(True, "region", "us")
     >>> hdd = Constraint(False, "", "hdd")
@@ -451,10 +444,8 @@ class Site:
 
 
 def diversity(a: Sequence[str], b: Sequence[str]) -> float:
-    """Return how far apart two localities are.
-
-    CockroachDB, ``pkg/roachpb/metadata.go``, ``Locality.DiversityScore``.
-    """
+    """Return how far apart two localities are."""
+    # CockroachDB, ``pkg/roachpb/metadata.go``, ``Locality.DiversityScore``
     least = min(len(a), len(b))
     for i in range(least):
         if a[i] != b[i]:
