@@ -35,8 +35,8 @@ from evenkeel.systems.native.arguments import attributes_of, build, check_slots
 from evenkeel.systems.notes import noted
 
 NAME = "helix"
+# settings of the cluster that bound how many replicas an instance has
 MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
-"""Settings of the cluster that bound how many replicas an instance has."""
 
 NO_RECORD = "no {}: as a target, the files change nothing"
 NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
@@ -81,11 +81,9 @@ def read(
     now: float | None = None,
     spread: Mapping[str, Amount] | None = None,
 ) -> Cluster:
-    """Read a cluster from ZNRecords: files of one or of many, a folder, or a zip.
-
-    ``now`` is the time of the dump in seconds since 1970: with it, instances that are down within
-    their delay window keep their places. ``spread`` replaces the rule of the fault zones.
-    """
+    """Read a cluster from ZNRecords: files of one or of many, a folder, or a zip."""
+    # ``now`` is the time of the dump in seconds since 1970: with it, instances that are down within
+    # their delay window keep their places. ``spread`` replaces the rule of the fault zones.
     faults = FaultList()
     records = gather(faults, documents)
     if all(map(is_empty, documents)):
@@ -165,10 +163,8 @@ def _silent(records: Records) -> set[str]:
 def _leave_out_mirrored(
     records: Records, found: Sequence[Resource], place: Mapping[str, str]
 ) -> None:
-    """Leave out replicas on instances that are swapped in, beside one where they stand for it.
-
-    Helix has both until the swap is complete, and counts one.
-    """
+    """Leave out replicas on instances that are swapped in, beside those for which they stand."""
+    # Helix has both until the swap is complete, and counts one
     for one in found if place else ():
         for partition, row in one.rows.items():
             mirrored = {node for node in row.nodes if place.get(node) in row.nodes}
@@ -182,10 +178,8 @@ def _leave_out_mirrored(
 
 
 def instances_in(records: Records) -> list[str]:
-    """Return all instances by name: those that have a config, and those that are named.
-
-    Of a cluster of Pinot only those that may hold segments: servers.
-    """
+    """Return all instances by name: those that have a config, and those that are named."""
+    # of a cluster of Pinot only those that may hold segments: servers
     named = {name for one in records.listings for name in one.instances} | {*records.live}
     of_pinot, held = bool(records.table), set[str]()
     for found in (*records.ideal.values(), *records.view.values()):
@@ -359,10 +353,8 @@ def partition_names(found: Sequence[Resource]) -> list[str]:
 def _amounts(
     faults: FaultList, records: Records, names: Sequence[str], found: list[Resource]
 ) -> dict[str, Any]:
-    """Return loads and capacities by the capacity keys, or else the numbers of replicas.
-
-    Resources that WAGED places and without weights are taken out.
-    """
+    """Return loads and capacities by the capacity keys, or else the numbers of replicas."""
+    # resources that WAGED places and without weights are taken out
     keys = keys_of(faults, records)
     capacity = capacities(faults, records, names, keys)
     weighed = np.array([_is_waged(one.found) for one in found], np.bool_)
@@ -476,10 +468,10 @@ def _plain(found: Found) -> dict[str, Any]:
 
 COUNT = "replicas"  # the dimension of clusters without capacity keys: it counts replicas
 DEFAULT = "DEFAULT"  # key under which a resource has the weight of partitions without their own
+# reads amounts as Helix writes them
 WEIGHTS: msgspec.json.Decoder[dict[str, float]] = msgspec.json.Decoder(
     dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]]
 )
-"""Reads amounts as Helix writes them."""
 
 
 def keys_of(faults: FaultList, records: Records) -> list[str]:
@@ -495,10 +487,8 @@ def keys_of(faults: FaultList, records: Records) -> list[str]:
 def capacities(
     faults: FaultList, records: Records, names: Sequence[str], keys: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the capacity of each instance, (N, D), NaN where unknown.
-
-    The defaults are the cluster's; an instance without a config has no capacity.
-    """
+    """Return the capacity of each instance, (N, D), NaN where unknown."""
+    # the defaults are the cluster's; an instance without a config has no capacity
     usual = _amounts_of(faults, records.settings, "DEFAULT_INSTANCE_CAPACITY_MAP")
     rows = []
     for name in names:

@@ -165,8 +165,8 @@ Mode = Literal["SEMI_AUTO", "CUSTOMIZED"]
 Raw = dict[str, Any]
 
 FOLDER = "IDEALSTATES"
+# the time of every member of an archive, so that the same input gives the same bytes
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of every member of an archive, so that the same input gives the same bytes."""
 
 
 def encode(
@@ -177,13 +177,11 @@ def encode(
     mode: Mode | None = None,
     resources: Literal["changed", "all"] = "changed",
 ) -> dict[Path, bytes]:
-    """Return ideal states, and with a placement beside them those of before.
-
-    They are a list of records, or, where the path ends in ``.zip``, the files of the folder
-    ``IDEALSTATES``. A resource is written in the mode it has, CUSTOMIZED with states of replicas
-    and others as SEMI_AUTO with lists of instances, unless ``mode`` says otherwise: in FULL_AUTO
-    Helix places by itself.
-    """
+    """Return ideal states, and with a placement beside them those of before."""
+    # They are a list of records, or, where the path ends in ``.zip``, the files of the folder
+    # ``IDEALSTATES``. A resource is written in the mode it has, CUSTOMIZED with states of replicas
+    # and others as SEMI_AUTO with lists of instances, unless ``mode`` says otherwise: in FULL_AUTO
+    # Helix places by itself.
     payload = native_of(cluster)
     before: dict[str, Raw] = payload["ideal_states"]
     if placement is None:
@@ -286,19 +284,17 @@ class Writer:
             simple["REBALANCE_MODE"] = "CUSTOMIZED" if custom else "SEMI_AUTO"
         if "IDEAL_STATE_MODE" in simple:  # the older field, in whose words semi-automatic is AUTO
             simple["IDEAL_STATE_MODE"] = "CUSTOMIZED" if custom else "AUTO"
+        # the record, with the holders that were set last
         self.record: Raw = {
             "id": self.before["id"],
             "simpleFields": simple,
             "mapFields": dict(self.before["mapFields"]),
             "listFields": dict(self.before["listFields"]),
         }
-        """The record, with the holders that were set last."""
-
+        # by how many each of them is held
         self.widths = {name: len(own) for name, own in self.before["listFields"].items()}
-        """By how many each of them is held."""
-
+        # whether it has states of replicas, which follow from more than a list
         self.states_named = custom or bool(self.before["mapFields"])
-        """Whether it has states of replicas, which follow from more than a list."""
 
         self._custom = custom
         self._changed: set[str] = set()
@@ -310,12 +306,10 @@ class Writer:
 
     @property
     def accepted(self) -> Raw:
-        """The record, as Helix accepts it while lists differ in length.
-
-        Its tool refuses a record in SEMI_AUTO of which a list has another length than
-        ``REPLICAS``, except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone.
-        In CUSTOMIZED it is the number of all partitions, if they have another one than before.
-        """
+        """The record, as Helix accepts it while lists differ in length."""
+        # Its tool refuses a record in SEMI_AUTO of which a list has another length than
+        # ``REPLICAS``, except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone. In
+        # CUSTOMIZED it is the number of all partitions, if they have another one than before.
         simple, widths = self.record["simpleFields"], {*self.widths.values()}
         wanted = simple.get("REPLICAS", "")
         if self._custom:
@@ -457,10 +451,8 @@ def _divided(wave: Wave) -> list[Wave]:
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the ideal states that each wave changes, a file each, and calls for them.
-
-    What REST calls an update adds to lists; only the tool replaces a record.
-    """
+    """Return the ideal states that each wave changes, a file each, and calls for them."""
+    # what REST calls an update adds to lists; only the tool replaces a record
     payload = native_of(cluster)
     faults = FaultList()
     groups, group = cluster.partitions.group_names, cluster.partitions.group.tolist()

@@ -20,16 +20,16 @@ from evenkeel.model.reading.quantities import (
     is_whole,
 )
 
+# as many replicas as there are nodes that may hold them
 ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"
-"""As many replicas as there are nodes that may hold them."""
 
 
+# from partitions, tree and replicas by state to nodes, as ``systems.helix.crush.crush``
 Base = Callable[[Any, Any, Sequence[int]], NDArray[np.int32]]
-"""From partitions, tree and replicas by state to nodes, as ``systems.helix.crush.crush``."""
 
 
+# the states of Helix's model of that name
 MASTER_SLAVE: Mapping[str, int | str] = {"MASTER": 1, "SLAVE": "R"}
-"""The states of Helix's model of that name."""
 
 
 @known_fields

@@ -26,21 +26,21 @@ from evenkeel.systems.documents import Document
 SEGMENTS = "SegmentOnlineOfflineStateModel"
 CONSUMING = "CONSUMING"  # the state of a segment that still takes rows; Pinot chooses its servers
 OTHER_KINDS = ("Controller_", "Broker_", "Minion_")  # how instances that are no servers are called
+# all that is known of a table's ideal state beside its states, where an answer lists these
 STATED = {"REBALANCE_MODE": "CUSTOMIZED", "STATE_MODEL_DEF_REF": SEGMENTS}
-"""All that is known of a table's ideal state beside its states, where an answer lists these."""
 
+# what answers on a table, on an instance, or several of the controller begin with
 ANSWER = re.compile(
     rb'\s*(?:\[\s*)?\{\s*(?:"tableName"\s*:\s*"[^"]*"\s*,\s*)?'
     rb'"(?:OFFLINE|REALTIME|CONSUMING|COMPLETED|instanceName|serverToSegmentsMap)"\s*:|'
     rb'\s*\[\s*\{\s*"instances"\s*:'
 )
-"""What answers on a table, on an instance, or several of the controller begin with."""
 
+# what the answer to a rebalance contains, if it has the servers of segments
 REBALANCE = re.compile(rb'\s*\{.*"segmentAssignment"\s*:\s*\{\s*"', re.DOTALL)
-"""What the answer to a rebalance contains, if it has the servers of segments."""
 
+# what the answer on the servers of segments contains
 LISTED = re.compile(rb'"serverToSegmentsMap"\s*:')
-"""What the answer on the servers of segments contains."""
 
 STATELESS = (
     "no states of segments: all count as ONLINE, also those that are being consumed, whose servers "
@@ -48,21 +48,21 @@ STATELESS = (
 )
 DECIDED = "a decision of a rebalance of Pinot: segments count where it puts them"
 
+# what answers begin with or contain that have no states of segments
 OTHERS = re.compile(
     rb'\s*\{\s*"_segmentToConsumingInfoMap"\s*:|'
     rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsCountMap|rebalanceSummaryResult|'
     rb'segmentDebugInfos)"\s*:',
     re.DOTALL,
 )
-"""What answers begin with or contain that have no states of segments."""
 
 REQUEST = re.compile(r"/tables/([^/?\s\"']+)/(?:idealstate|externalview)", re.IGNORECASE)
 VIEW = re.compile(r"external[-_. ]?view", re.IGNORECASE)
+# what the name of a file has beside that of a table
 WORDS = re.compile(
     r"[-_. ]*(?:ideal[-_ ]?states?|external[-_ ]?views?|OFFLINE|REALTIME|json)[-_. ]*",
     re.IGNORECASE,
 )
-"""What the name of a file has beside that of a table."""
 
 
 def is_answer(document: Document) -> bool:

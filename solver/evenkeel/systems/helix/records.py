@@ -25,42 +25,43 @@ from evenkeel.systems.helix import pinot
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_answers
 
+# what a record is; "" for one that placing does not need
 Kind = Literal[
     "ideal", "view", "instance", "live", "history", "cluster", "resource", "states", "table",
     "partitions", "",
 ]  # fmt: skip
-"""What a record is; "" for one that placing does not need."""
 
 FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
+# what the answer of ``/clusters/NAME/instances`` shows, which is no record
 LISTING = re.compile(rb'"instances"\s*:\s*\[')
-"""What the answer of ``/clusters/NAME/instances`` shows, which is no record."""
 
+# parts of the answers of ``/resources/NAME`` and ``/instances/NAME``, and their folders
 ANSWERED = {
     "idealState": "IDEALSTATES", "externalView": "EXTERNALVIEW", "resourceConfig": "RESOURCE",
     "config": "PARTICIPANT", "liveInstance": "LIVEINSTANCES",
 }  # fmt: skip
-"""Parts of the answers of ``/resources/NAME`` and ``/instances/NAME``, and their folders."""
 
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
+# what Ambry's layouts of hardware and of partitions name disks by
 LAYOUT = re.compile(rb'"mountPath"\s*:')
-"""What Ambry's layouts of hardware and of partitions name disks by."""
 
+# a ZNRecord in a log of Java: its id, simple fields, maps and lists
 PRINTED = re.compile(rb"\S, ?\{[^{}\n]*\}\{(?:[^{}\n]*=\{[^{}\n]*\})*\}\{[^{}\n]*\}")
-"""A ZNRecord in a log of Java: its id, simple fields, maps and lists."""
 
+# what zkCli.sh lists of live instances, perhaps below what it logs of its connection
 LIVE = re.compile(
     rb"\bls (?:-\w )?/\S*/LIVEINSTANCES/?[ \t\r]*\n(?:(?![^\n]*\b(?:ls|get) )[^\n]*\n){0,200}?"
     rb"[^\n\[]*\[([^\[\]\n]*)\][ \t\r]*$",
     re.MULTILINE,
 )
-"""What zkCli.sh lists of live instances, perhaps below what it logs of its connection."""
 
+# the name of a part of a resource with a BUCKET_SIZE, by its first and last partition
 BUCKET = re.compile(r"(.+)_p[0-9]+-p[0-9]+")
-"""The name of a part of a resource with a BUCKET_SIZE, by its first and last partition."""
 
 NULL = "no value of {}: it is read as if it were not there"
 
 HEAD = 65536  # bytes within which a record shows that it is one
+# what the records of each folder are; the innermost folder that is known decides
 FOLDERS: dict[str, Kind] = {
     "IDEALSTATES": "ideal", "EXTERNALVIEW": "view", "PARTICIPANT": "instance",
     "LIVEINSTANCES": "live", "CLUSTER": "cluster", "RESOURCE": "resource",
@@ -69,16 +70,16 @@ FOLDERS: dict[str, Kind] = {
     "TARGETEXTERNALVIEW": "", "CUSTOMIZEDSTATES": "", "TASKCURRENTSTATES": "",
     "TABLE": "table", "INSTANCE_PARTITIONS": "partitions",
 }  # fmt: skip
-"""What the records of each folder are; the innermost folder that is known decides."""
 
+# what the records of a file are, by the whole of its name
 FILES: tuple[tuple[str, Kind], ...] = (
     (r"external[-_ ]?views?", "view"), (r"ideal[-_ ]?states?", "ideal"),
     (r"(instance|participant)[-_ ]?configs?", "instance"), (r"live[-_ ]?instances?", "live"),
     (r"cluster[-_ ]?configs?", "cluster"), (r"resource[-_ ]?configs?", "resource"),
     (r"state[-_ ]?model[-_ ]?def(inition)?s?", "states"),
 )  # fmt: skip
-"""What the records of a file are, by the whole of its name."""
 
+# fields that records of one kind alone have, in the order in which they are looked for
 SHOWN_BY: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("states", frozenset({"INITIAL_STATE", "STATE_PRIORITY_LIST"})),
     ("live", frozenset({"LIVE_INSTANCE", "SESSION_ID"})),
@@ -106,7 +107,6 @@ SHOWN_BY: tuple[tuple[Kind, frozenset[str]], ...] = (
         ),
     ),
 )  # fmt: skip
-"""Fields that records of one kind alone have, in the order in which they are looked for."""
 
 INSTANCE = re.compile(
     b"|".join(f'"{name}"'.encode() for name in sorted(dict(SHOWN_BY)["instance"]))
@@ -226,13 +226,13 @@ def lists_instances(documents: Sequence[Document]) -> bool:
     )
 
 
+# states of instances by partition and resource, with no record around them
 ASSIGNMENT = re.compile(
     rb'\s*(?:\{\s*"[^"]*"\s*:\s*){3}"(?:MASTER|SLAVE|LEADER|STANDBY|FOLLOWER|ONLINE)"'
 )
-"""States of instances by partition and resource, with no record around them."""
 
+# a file with all records of a cluster, as its first release wrote it
 VIEW = re.compile(rb'^\s*\{\s*"(?:clusterPropertyLists|memberInstanceMap)"\s*:')
-"""A file with all records of a cluster, as its first release wrote it."""
 
 
 def recognises(document: Document) -> str:

@@ -28,8 +28,8 @@ from evenkeel.systems.helix.pinot import CONSUMING, OTHER_KINDS, SEGMENTS
 from evenkeel.systems.helix.records import NONE, Found, Records
 
 BROKERS = "BrokerResourceOnlineOfflineStateModel"
+# the resource by which the controllers of Pinot divide tables among themselves
 LEAD_CONTROLLERS = "leadControllerResource"
-"""The resource by which the controllers of Pinot divide tables among themselves."""
 
 TOGETHER = (
     "segments of table {} belong together (by upserts, deduplication, or partitions of the "
@@ -158,21 +158,17 @@ def _tenant_tag(config: Found, kind: str) -> str:
     return f"{tenants['server']}_{kind}" if tenants.get("server") else ""
 
 
-MOST = 2**31 - 1
-"""The greatest number that Helix keeps."""
-
+MOST = 2**31 - 1  # the greatest number that Helix keeps
 DEFAULT_WEIGHT = 1000
-DEFAULT_ZONE = "zone"
-"""The tier of clusters that know fault zones and have no topology path."""
-
+DEFAULT_ZONE = "zone"  # the tier of clusters that know fault zones and have no topology path
 DISABLED = "HELIX_DISABLED_PARTITION"
+# under this name an instance is disabled for the partitions of every resource
 ALL_RESOURCES = "ALL_RESOURCES"
-"""Under this name an instance is disabled for the partitions of every resource."""
 
 OUT_OF_SERVICE = "an operation of {}, live as they are: they count as not alive, and take nothing"
-OTHER = "other"
-"""An operation that is not known here."""
+OTHER = "other"  # an operation that is not known here
 
+# what an instance may do under each operation, beside what all may that are live
 STATES: dict[str, dict[str, bool]] = {
     "ENABLE": {},
     "DISABLE": {"alive": False},
@@ -182,7 +178,6 @@ STATES: dict[str, dict[str, bool]] = {
     "UNKNOWN": {"alive": False, "gone": True},
     OTHER: {"accepts": False},
 }
-"""What an instance may do under each operation, beside what all may that are live."""
 
 
 def whole(faults: FaultList, found: Found, name: str, default: int = -1) -> int:
@@ -228,10 +223,8 @@ def operation(faults: FaultList, found: Found) -> str:
 def states_of(
     faults: FaultList, records: Records, names: Sequence[str], now: float | None
 ) -> dict[str, Any]:
-    """Return what each instance may do: by its operation, and by whether it is live.
-
-    One that is down keeps its places while its delay window is open, which takes ``now`` to know.
-    """
+    """Return what each instance may do: by its operation, and by whether it is live."""
+    # one that is down keeps its places while its delay window is open, which takes ``now`` to know
     cluster = records.settings
     columns = {name: np.ones(len(names), np.bool_) for name in ("alive", "accepts", "keeps")}
     gone, since = np.zeros(len(names), np.bool_), np.full(len(names), np.nan)
@@ -399,11 +392,8 @@ def weights_of(faults: FaultList, records: Records, names: Sequence[str]) -> lis
     return [(weight if weight >= 0 else DEFAULT_WEIGHT) / DEFAULT_WEIGHT for weight in stated]
 
 
-ALL = "ANY_LIVEINSTANCE"
-"""As many replicas as there are live instances."""
-
-TASKS = {"Task", "ScheduledTask", "SchedulerTaskQueue"}
-"""State models of what is run, not held."""
+ALL = "ANY_LIVEINSTANCE"  # as many replicas as there are live instances
+TASKS = {"Task", "ScheduledTask", "SchedulerTaskQueue"}  # state models of what is run, not held
 
 
 IS_TASK = "tasks that the task framework assigns: {}; what is there stays"
@@ -439,9 +429,7 @@ MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores i
 EMPTY: dict[str, str] = {}
 NOWHERE: dict[str, bool] = {}
 NOT_HELD = frozenset({"DROPPED"})
-MISSING = "\0"
-"""Stands for the state of a replica that is not there."""
-
+MISSING = "\0"  # stands for the state of a replica that is not there
 NOT_AS_WANTED = NOT_HELD | {MISSING}
 NOT_SERVED = {"OFFLINE", "ERROR", "DROPPED"}
 MOST_REPLICAS = 2**15 - 1
@@ -460,6 +448,7 @@ class Model:
         return dict(zip(self.states, (1, "R") if self.leads else ("R",), strict=False))
 
 
+# those that come with Helix, or with systems on top of it that are known here
 MODELS = {
     "MasterSlave": Model(("MASTER", "SLAVE"), True),
     "LeaderStandby": Model(("LEADER", "STANDBY"), True),
@@ -469,7 +458,6 @@ MODELS = {
     "AmbryLeaderStandby": Model(("LEADER", "STANDBY"), True),
     SEGMENTS: Model(("ONLINE", CONSUMING), False),
 }
-"""Those that come with Helix, or with systems on top of it that are known here."""
 
 
 def states_by_group(cluster: Cluster, options: States) -> Mapping[str, Mapping[str, int | str]]:
@@ -501,8 +489,7 @@ class Resource:
     tag: str
     min_active: int
     most_per_instance: int
-    servers: Servers | None
-    """Instances that may hold it where it has no tag of its own."""
+    servers: Servers | None  # instances that may hold it where it has no tag of its own
 
 
 def mode_of(found: Found) -> str:

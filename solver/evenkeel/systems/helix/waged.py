@@ -1,8 +1,7 @@
 """The method ``helix_waged``: WAGED on a cluster, and its runs within a pipeline.
 
-A run chooses nodes as WAGED does, in slices of work, and gives reasons for failures. All numbers
-have 32 bits, integers and floats alike, as in the original: sums over the cluster beyond 2**31 wrap
-to negative numbers.
+All numbers have 32 bits, integers and floats alike, as in the original: sums over the cluster
+beyond 2**31 wrap to negative numbers.
 """
 
 import time
@@ -241,10 +240,8 @@ def split(model: Model, task: Task, wanted: Wanted, current: Rows, baseline: Row
 
 
 def _as_walked(model: Model, assignment: Assignment, rows: Rows) -> Rows:
-    """Let the nodes of each state stand as in the ``HashSet`` that the original makes of them.
-
-    That is filled from a ``HashMap`` of the whole row, and that one, here, by the nodes' names.
-    """
+    """Let the nodes of each state stand as in the ``HashSet`` that the original makes of them."""
+    # that is filled from a ``HashMap`` of the whole row, and that one, here, by the nodes' names
     rank = model.nodes.rank[assignment.node]
     hashes = model.nodes.hash[assignment.node]
     by_name = np.lexsort((rank, rows.owner))
@@ -343,11 +340,11 @@ def _per_node(count: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
     return share
 
 
+# pairs of replica and node between two questions whether to go on: a few milliseconds
 SLICE = 1_000_000
-"""Pairs of replica and node between two questions whether to go on: a few milliseconds."""
 
+# weights of the six terms of a score
 MOVEMENT, CONVERGENCE, COUNT, GROUP_COUNT, TOP_USAGE, USAGE = 2.0, 0.5, 1.0, 1.0, 3.0, 6.0
-"""Weights of the six terms of a score."""
 
 FORCED_CONVERGENCE = 100_000.0
 
@@ -641,10 +638,8 @@ def rebalance(
     scoring: tuple[str, ...] = (),
     stop: Callable[[int], bool] = lambda placed: False,
 ) -> WagedRun:
-    """Run WAGED in one of its scopes.
-
-    Apache Helix, ``ConstraintBasedAlgorithm``, ``ClusterModelProvider`` and ``ClusterContext``.
-    """
+    """Run WAGED in one of its scopes."""
+    # Apache Helix, ``ConstraintBasedAlgorithm``, ``ClusterModelProvider`` and ``ClusterContext``
     laps = [time.perf_counter()]
     if len(task.nodes) == 0 or len(model.kind) == 0:
         return WagedRun(nothing(len(model.kind)), 0, dict.fromkeys(("model", "sort", "fit"), 0.0))
@@ -694,8 +689,8 @@ def _packed(done: Fit) -> Assignment:
     return Assignment(read_only(first), read_only(node), read_only(role))
 
 
+# part of the whole capacity that is added to what is left, so that it is never nothing
 SPARE = np.float32(0.01)
-"""Part of the whole capacity that is added to what is left, so that it is never nothing."""
 
 
 def placing_order(
@@ -706,12 +701,10 @@ def placing_order(
     held: NDArray[np.bool_],
     meant: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Order the replicas to place.
-
-    First those of groups that the best possible has, then those of groups that the baseline has,
-    then by falling priority of state, by falling share of what is left of the capacity, by a hash
-    that changes with the nodes, and by name.
-    """
+    """Order the replicas to place."""
+    # First those of groups that the best possible has, then those of groups that the baseline has,
+    # then by falling priority of state, by falling share of what is left of the capacity, by a hash
+    # that changes with the nodes, and by name.
     p, s = np.nonzero(place)
     order = np.zeros(len(p), np.int64)
     group = model.group[p]
@@ -791,14 +784,11 @@ COUNTED_ON = (
     "options.Waged(scope='emergency') places anew what they hold, and a node that is gone for good "
     "should be marked gone"
 )
-"""The warning about replicas on dead nodes."""
 
 
 def helix_waged(request: Request) -> Outcome:
-    """Run WAGED in one of its scopes.
-
-    Apache Helix, ``WagedRebalancer``.
-    """
+    """Run WAGED in one of its scopes."""
+    # Apache Helix, ``WagedRebalancer``
     begun = time.perf_counter()
     options = request.options
     assert isinstance(options, Waged)

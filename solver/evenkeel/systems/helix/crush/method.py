@@ -222,8 +222,8 @@ def ranks_in_sets(
     return rank
 
 
+# zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas
 ROOMS = 10
-"""Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
 
 SEARCHED = 64  # nodes looked at for one that can give a card away, by itself or through others
 SEED = 0  # what the steps that treat all groups as one are seeded with
@@ -341,10 +341,7 @@ def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: i
 def _way(
     taker: int, over: NDArray[np.bool_], givers: Callable[[int], NDArray[np.int64]]
 ) -> list[tuple[int, int]]:
-    """Find hand-overs (giver, receiver) from a node with too much to the taker, the last one first.
-
-    The search gives up after ``SEARCHED`` nodes.
-    """
+    """Find hand-overs (giver, receiver) from a node with too much to the taker, last one first."""
     receiver = {taker: -1}
     queue = [taker]
     for node in queue:
@@ -387,11 +384,9 @@ def endless(ring: Ring) -> Ring:
 def multiround_anywhere(
     partitions: HashedNames, tree: Tree, states: Sequence[int]
 ) -> NDArray[np.int32]:
-    """Place the partitions of a group by MultiRoundCRUSH, with zones or without.
-
-    Nodes without zones are put into as many rooms of equal size as there are replicas, or ten if
-    that is more; the rooms serve as zones.
-    """
+    """Place the partitions of a group by MultiRoundCRUSH, with zones or without."""
+    # nodes without zones are put into as many rooms of equal size as there are replicas, or ten if
+    # that is more; the rooms serve as zones
     if tree.zone_names is not None or len(tree) == 0:
         return multiround(partitions, tree, states)
     rooms = min(len(tree), max(ROOMS, sum(states)))
@@ -707,11 +702,11 @@ class Answer(NamedTuple):
     note: str  # what a person should know, "" for nothing
 
 
+# answer for a resource skipped after the time limit; one warning counts them
 STOPPED = Answer(None, "")
-"""Answer for a resource skipped after the time limit; one warning counts them."""
 
+# places the resources of a site on its nodes, of which the tree marks the live ones
 Place = Callable[[Site, Tree], Sequence[Answer]]
-"""Places the resources of a site on its nodes, of which the tree marks the live ones."""
 
 
 class Clock:

@@ -397,15 +397,13 @@ class OutOfTime(HelixError):
     """The time is over, or the caller wants no more."""
 
 
+# a strategy that places the partitions of one group, with so many replicas in each state
 Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]]
-"""A strategy that places the partitions of one group, with so many replicas in each state."""
 
 
 def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
-    """Place the partitions of a group by CRUSH.
-
-    Apache Helix, ``CrushRebalanceStrategy``.
-    """
+    """Place the partitions of a group by CRUSH."""
+    # Apache Helix, ``CrushRebalanceStrategy``
     if len(tree) == 0:
         raise NoNodes("the tree has no nodes")
     replicas = sum(states)
@@ -416,10 +414,8 @@ def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray
 
 
 def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
-    """Place the partitions of a group by MultiRoundCRUSH.
-
-    Apache Helix, ``MultiRoundCrushRebalanceStrategy``.
-    """
+    """Place the partitions of a group by MultiRoundCRUSH."""
+    # Apache Helix, ``MultiRoundCrushRebalanceStrategy``
     if len(tree) == 0:
         raise NoNodes("the tree has no nodes")
     if tree.zone_names is None:
@@ -559,8 +555,8 @@ def _resources(
 
 
 ANY_LIVE = "ANY_LIVEINSTANCE"  # as many replicas as there are eligible nodes
+# counts that stand for all candidates, and for the replicas that are left
 CANDIDATES, REPLICAS = "N", "R"
-"""Counts that stand for all candidates, and for the replicas that are left."""
 
 
 def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int) -> dict[str, int]:
