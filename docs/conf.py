@@ -7,12 +7,7 @@ author = "the Evenkeel authors"
 copyright = f"{author}, Apache-2.0"
 version = release = installed("evenkeel")
 
-extensions = [
-    "sphinx.ext.autodoc",
-    "numpydoc",
-    "myst_nb",
-    "docs.closed_site",
-]
+extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_nb", "docs.closed_site"]
 exclude_patterns = ["gallery.jupyter_cache", "package.md"]
 suppress_warnings = ["myst.header"]
 

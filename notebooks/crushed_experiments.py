@@ -190,9 +190,7 @@ show(
 )
 figure, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
 plots.ranges(
-    {name: (np.nan, row.mean, row.most) for name, row in sizes.items()},
-    "data on a node",
-    ax,
+    {name: (np.nan, row.mean, row.most) for name, row in sizes.items()}, "data on a node", ax
 )
 plt.show()
 

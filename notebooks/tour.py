@@ -218,10 +218,7 @@ print(f"within 820 moves: {best.comparison.moves} moves, max/mean {best.levelnes
 # %%
 records = []
 fine = ek.solve(
-    large,
-    goals=ek.Goals(level=0.002, leaders=0.05),
-    work_limit=4_000_000,
-    callback=records.append,
+    large, goals=ek.Goals(level=0.002, leaders=0.05), work_limit=4_000_000, callback=records.append
 )
 figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 plots.trace(records, "cost", ax)

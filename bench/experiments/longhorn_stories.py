@@ -285,8 +285,7 @@ def _cluster(
 def _kept(before: Cluster, work: AutoBalance) -> bool:
     """Run step by step, and tell whether no volume ever lost a replica that it wants."""
     healthy = np.bincount(
-        before.placement.owner[system_of(before).replicas.healthy],
-        minlength=len(before.partitions),
+        before.placement.owner[system_of(before).replicas.healthy], minlength=len(before.partitions)
     )
     least = np.minimum(healthy, before.partitions.replicas)
     log = work.run()

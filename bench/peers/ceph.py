@@ -21,10 +21,7 @@ ABSENT = (
     "Ceph: crushtool and osdmaptool are not here. They come with Debian's package `ceph-base`; "
     f"where it is not installed but unpacked, name the folder of the two in {FOLDER}."
 )
-MAPS = {
-    "5 racks x 4 hosts x 5 OSDs": (5, 4, 5),
-    "10 racks x 10 hosts x 10 OSDs": (10, 10, 10),
-}
+MAPS = {"5 racks x 4 hosts x 5 OSDs": (5, 4, 5), "10 racks x 10 hosts x 10 OSDs": (10, 10, 10)}
 MAPPINGS = 200_000
 UPMAP = {
     "upmap, 100 unlike OSDs, 3,200 PGs": ((5, 4, 5, "host", 4), 5),

@@ -150,9 +150,7 @@ def asymmetric_localities() -> Scenario:
     on = [([i % 8, 8 + i % 8, 16 + (i % 8 + 2 * (i // 8)) % 6], 1.0) for i in range(24)]
     ranges = Ranges(count=480, on=on, mebibytes=64.0, rate=20_000.0, block=1000.0, raft_cpu=2e-4)
     cluster, environment = cluster_of(
-        Stores({"a": 4, "b": 4, "c": 3}, each=2),
-        [ranges],
-        [Rule(spread={**HOST, "region": 1})],
+        Stores({"a": 4, "b": 4, "c": 3}, each=2), [ranges], [Rule(spread={**HOST, "region": 1})]
     )
     return Scenario(
         name="asymmetric localities",
@@ -207,11 +205,7 @@ def skewed_cpu_even_ranges() -> Scenario:
         raft_cpu=5e-4,
     )
     cold = Ranges(
-        count=72,
-        on=[([3, 4, 5], 1.0), ([6, 7, 8], 1.0)],
-        mebibytes=256.0,
-        rate=100.0,
-        block=128.0,
+        count=72, on=[([3, 4, 5], 1.0), ([6, 7, 8], 1.0)], mebibytes=256.0, rate=100.0, block=128.0
     )
     cluster, environment = cluster_of(Stores(9, cores=5.0), [hot, cold], FREE)
     return Scenario(
@@ -408,11 +402,7 @@ def constraint_satisfaction() -> Scenario:
         request_cpu=5e-3,
         raft_cpu=1e-5,
     )
-    rule = Rule(
-        spread=HOST,
-        place={"region=a": 2, "region=b": 2, "region=c": 1},
-        lead=["region=a"],
-    )
+    rule = Rule(spread=HOST, place={"region=a": 2, "region=b": 2, "region=c": 1}, lead=["region=a"])
     cluster, environment = cluster_of(
         Stores({"a": 3, "b": 2, "c": 1, "d": 3}, cores=5.0), [ranges], [rule]
     )

@@ -82,9 +82,7 @@ def test_to_rest(benchmark, name):
 def test_whole_call(benchmark, name):
     cluster = joined(name)
     result = benchmark.pedantic(
-        lambda: ek.solve(cluster, "longhorn", goals=ek.Goals(level=None)),
-        rounds=5,
-        warmup_rounds=1,
+        lambda: ek.solve(cluster, "longhorn", goals=ek.Goals(level=None)), rounds=5, warmup_rounds=1
     )
     benchmark.extra_info |= {
         "title": f"{CASES[name][0]}: by `solve`",

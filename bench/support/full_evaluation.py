@@ -131,11 +131,7 @@ def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y
 
 @no_alloc
 def probe(
-    problem: Problem,
-    state: State,
-    walk: CostState,
-    work: int,
-    found: NDArray[np.int64],
+    problem: Problem, state: State, walk: CostState, work: int, found: NDArray[np.int64]
 ) -> float:
     """Look at random candidates in full, changing nothing; a quarter of them are single moves.
 

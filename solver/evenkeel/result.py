@@ -25,10 +25,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import ROUNDING
-from evenkeel.model.reading.frames import (
-    Backend,
-    Frame,
-)
+from evenkeel.model.reading.frames import Backend, Frame
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Reported, Shown

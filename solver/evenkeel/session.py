@@ -33,13 +33,7 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, log_solved, solve
-from evenkeel.verdict import (
-    FEWEST_MOVES,
-    GOALS_MET,
-    Verdict,
-    budgets_used_up,
-    still_broken,
-)
+from evenkeel.verdict import FEWEST_MOVES, GOALS_MET, Verdict, budgets_used_up, still_broken
 
 
 class HeldCluster:

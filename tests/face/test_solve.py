@@ -334,9 +334,7 @@ def test_leaders_leave_a_node_that_may_not_lead_without_a_move():
 
 def test_leaders_are_levelled_when_asked():
     cluster = ek.Cluster.from_arrays(
-        capacity=[[99.0]] * 3,
-        load=[[1.0]] * 30,
-        placement=[[0, 1, 2]] * 30,
+        capacity=[[99.0]] * 3, load=[[1.0]] * 30, placement=[[0, 1, 2]] * 30
     )
     result = ek.solve(cluster, goals=ek.Goals(level=None, leaders=0.0))
     assert np.bincount(result.placement.leader_node).tolist() == [10, 10, 10]

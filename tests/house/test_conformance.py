@@ -77,10 +77,7 @@ def altered(key: str, value: object) -> dict[str, object]:
 @pytest.mark.parametrize("name", ["doubles.json", "doubles.json.gz"])
 def test_a_file_that_agrees(tmp_path, capsys, name):
     assert replay_all([doubles(tmp_path, name=name)], [Doubling()]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{name}: 3 of 3 cases agree",
-        "  largest: 6",
-    ]
+    assert capsys.readouterr().out.splitlines() == [f"{name}: 3 of 3 cases agree", "  largest: 6"]
 
 
 @pytest.mark.parametrize(
@@ -218,11 +215,7 @@ def test_the_schemas_import_nothing_heavy():
         f"print(*({heavy!r} & set(sys.modules)))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=places.ROOT,
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=places.ROOT
     )
     assert run.stdout.strip() == ""
 

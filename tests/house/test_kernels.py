@@ -12,27 +12,23 @@ KERNELS = places.ROOT / "kernels" / "evenkeel_kernels"
 DECORATORS = {"jit", "no_alloc", "inlined"}
 
 HELD_BY = {
-    "ceph/test_crush.py::test_kernel_agrees_with_plain_twin": [
-        "ceph.crush.map_inputs",
-    ],
-    "ceph/test_placement.py::test_seeds": [
-        "ceph.crush.hash_pairs",
-    ],
+    "ceph/test_crush.py::test_kernel_agrees_with_plain_twin": ["ceph.crush.map_inputs"],
+    "ceph/test_placement.py::test_seeds": ["ceph.crush.hash_pairs"],
     "cockroach/test_leases.py::test_a_pass_is_the_plain_rules_range_after_range": [
-        "cockroach.leases.transfer_leases",
+        "cockroach.leases.transfer_leases"
     ],
     "cockroach/test_leases.py::test_same_target_and_reason_as_the_plain_rules": [
         "cockroach.leases.count_leases",
         "cockroach.leases.lease_reason",
     ],
     "cockroach/test_queue.py::test_complete_ranges_in_trouble_come_to_rest_without_thrash": [
-        "cockroach.replicate_queue.work_off",
+        "cockroach.replicate_queue.work_off"
     ],
     "cockroach/test_scores.py::test_an_addition_is_one_of_the_best": [
-        "cockroach.context.tally_all",
+        "cockroach.context.tally_all"
     ],
     "cockroach/test_store_rebalancer.py::test_every_lease_that_moves_alone_is_what_the_rules_say": [
-        "cockroach.store_rebalancer.rebalance_stores",
+        "cockroach.store_rebalancer.rebalance_stores"
     ],
     "cockroach/test_store_rebalancer.py::test_same_lease_target_as_the_plain_rules": [
         "cockroach.store_rebalancer.lease_by_load",
@@ -43,23 +39,21 @@ HELD_BY = {
         "cockroach.store_rebalancer.scorer_of",
     ],
     "core/test_eligible_nodes.py::test_reach_is_where_a_guest_fits_and_may_stand": [
-        "cost.annealing.fill_reach",
+        "cost.annealing.fill_reach"
     ],
     "core/test_jenkins_hash.py::test_java_hashes_equal_the_naive_ones": [
-        "core.jenkins_hash.java_hashes",
+        "core.jenkins_hash.java_hashes"
     ],
     "cost/test_local_search.py::test_polishing_lowers_the_cost_and_keeps_the_rules": [
-        "cost.two_node_exact.repartition_each",
+        "cost.two_node_exact.repartition_each"
     ],
-    "core/test_jenkins_hash.py::test_map_order_equals_the_naive_one": [
-        "helix.crush.by_bucket",
-    ],
+    "core/test_jenkins_hash.py::test_map_order_equals_the_naive_one": ["helix.crush.by_bucket"],
     "helix/test_crush.py::test_crush_equals_the_naive_one": [
         "helix.crush.place_in_zones",
         "helix.crush.place_on_nodes",
     ],
     "helix/test_crush.py::test_multiround_equals_the_naive_one": [
-        "helix.multiround.place_in_rounds",
+        "helix.multiround.place_in_rounds"
     ],
     "helix/test_even_deal.py::test_crushed_equals_the_naive_one": [
         "helix.even_deal.deal_out",
@@ -77,9 +71,7 @@ HELD_BY = {
         "helix.waged.keep_what_agrees",
         "helix.waged.keep_where_active",
     ],
-    "longhorn/test_rules.py::test_tiers": [
-        "longhorn.state.link_all",
-    ],
+    "longhorn/test_rules.py::test_tiers": ["longhorn.state.link_all"],
 }
 """Kernels that no test names, since their callers stand between: the test that holds each."""
 

@@ -196,17 +196,7 @@ def test_rearranging_moves_no_more_replicas_and_can_be_cut_in_two(seed: int, cut
         step = 0
         for end in cuts:
             step = accept_by_threshold(
-                problem,
-                state,
-                targets,
-                moved,
-                threshold,
-                step,
-                end,
-                2000,
-                np.inf,
-                spare,
-                random,
+                problem, state, targets, moved, threshold, step, end, 2000, np.inf, spare, random
             )
             level = highest(state, targets) <= 1.0
         check_counts(problem, state)

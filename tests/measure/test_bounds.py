@@ -394,10 +394,7 @@ def test_a_node_beside_endless_ones_gets_no_fuller_than_where_rules_force_least(
 @pytest.mark.filterwarnings("error")
 def test_replicas_that_endless_nodes_may_not_hold_are_divided_among_the_others():
     cluster = Cluster.from_arrays(
-        capacity=[[np.inf], [4.0], [4.0]],
-        load=[[1.0]] * 6,
-        max_replicas=[2, -1, -1],
-        replicas=1,
+        capacity=[[np.inf], [4.0], [4.0]], load=[[1.0]] * 6, max_replicas=[2, -1, -1], replicas=1
     )
     assert bounds(cluster, Goals(level=0.05)).target[:, 0].tolist() == [np.inf, 2.0, 2.0]
 

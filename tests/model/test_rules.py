@@ -130,10 +130,7 @@ class TestRules:
             (f"rules[0].{name}", value)
         ]
 
-    @pytest.mark.parametrize(
-        "name",
-        [*COUNTS, *LIMITS],
-    )
+    @pytest.mark.parametrize("name", [*COUNTS, *LIMITS])
     @pytest.mark.parametrize("value", ["zone", None, 5, ["zone=a"], [("zone=a", 1)]])
     def test_what_is_no_mapping(self, name, value):
         assert set(faults_of(rules=[Rule(**{name: value})])) == {f"rules[0].{name}"}

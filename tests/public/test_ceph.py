@@ -160,11 +160,7 @@ def test_an_excluded_device_takes_nothing(public, how):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "ceph/two-data-centres-by-takes",
-        "ceph/three-data-centres-two-each",
-        "ceph/ssd-primary",
-    ],
+    ["ceph/two-data-centres-by-takes", "ceph/three-data-centres-two-each", "ceph/ssd-primary"],
 )
 @BY_EITHER
 def test_takes_and_steps_are_kept(public, name, how):

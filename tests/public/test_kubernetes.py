@@ -352,8 +352,7 @@ def test_an_operator_makes_a_pod_anew_without_a_patch(public):
 
 
 @pytest.mark.parametrize(
-    ("node", "code", "leaves"),
-    [("k1", 0, {"keycloak-test-postgresql-0"}), ("k2", 3, set())],
+    ("node", "code", "leaves"), [("k1", 0, {"keycloak-test-postgresql-0"}), ("k2", 3, set())]
 )
 def test_a_budget_that_selects_some_pods_of_a_workload_keeps_these(public, node, code, leaves):
     answer, moved = evicted(public("kubernetes/budget-of-the-master"), *NEVER, "--drain", node)

@@ -18,11 +18,7 @@ from evenkeel.methods.levelling.losses import standing
 from evenkeel.model.placement import Role
 from evenkeel.studies.scenario import survival
 from evenkeel_kernels.levelling.losses.play import play_losses, play_series
-from tests.naive.levelling.losses.plain import (
-    PlainLoss,
-    has_to_be_made_room_for,
-    is_proven_best,
-)
+from tests.naive.levelling.losses.plain import PlainLoss, has_to_be_made_room_for, is_proven_best
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
 from tests.support.effort import share_of_examples
 

@@ -19,13 +19,7 @@ from evenkeel.simulate.engine.checks import AtMost, Balance, Conforms, Steady, T
 from evenkeel.simulate.engine.history import thrash_percent
 from evenkeel.simulate.engine.stage import Gossip
 from evenkeel.simulate.engine.world import KINDS, Conformance, World
-from evenkeel.simulate.events import (
-    At,
-    NodesBecome,
-    Overloaded,
-    Split,
-    SplitBusy,
-)
+from evenkeel.simulate.events import At, NodesBecome, Overloaded, Split, SplitBusy
 from tests.support.simulated import ONE_SECOND, Script, scenario
 
 VOTER, NON_VOTER = Role.VOTER, Role.NON_VOTER

@@ -154,11 +154,7 @@ def test_the_more_urgent_lease_goes_first(toy):
 
     moved = set()
     toy.told["lease"] = lease
-    game = scenario(
-        Ranges(count=4, on=[([0, 1], 1.0)], mebibytes=1.0),
-        minutes=1.0,
-        lead_gap=10.0,
-    )
+    game = scenario(Ranges(count=4, on=[([0, 1], 1.0)], mebibytes=1.0), minutes=1.0, lead_gap=10.0)
     _, ends = play(game)
     order = [change.partition for _, change, made in ends if made]
     assert order.index(3) == 1
@@ -223,11 +219,7 @@ def test_what_is_too_large_for_the_deadline_is_named_and_never_done(toy):
 
 
 def test_what_has_become_too_large_is_named_too(toy):
-    game = scenario(
-        Ranges(count=2, on=[([0, 1], 1.0)], mebibytes=1.0),
-        deadline=60.0,
-        minutes=4.0,
-    )
+    game = scenario(Ranges(count=2, on=[([0, 1], 1.0)], mebibytes=1.0), deadline=60.0, minutes=4.0)
     grows = replace(game.environment, growth=np.array([ONE_SECOND, 0.0]))
     history, _ = play(replace(game, environment=grows))
     assert [text.partition(":")[0] for text in history.warnings] == ["p0"]

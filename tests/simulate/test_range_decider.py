@@ -47,13 +47,7 @@ def one(stores=(0, 1, 2), **others):
         (one(), {2: DEAD}, "ReplaceDeadVoter", VOTER, 2),
         (one(), {1: DECOMMISSIONING}, "ReplaceDecommissioningVoter", VOTER, 1),
         (one([0, 1, 2, 3], wanted=3), {3: DEAD}, "RemoveDeadVoter", None, 3),
-        (
-            one([0, 1, 2, 3], wanted=3),
-            {1: DECOMMISSIONING},
-            "RemoveDecommissioningVoter",
-            None,
-            1,
-        ),
+        (one([0, 1, 2, 3], wanted=3), {1: DECOMMISSIONING}, "RemoveDecommissioningVoter", None, 1),
         (one([0, 1, 2], wanted=4, voters=3), {}, "AddNonVoter", NON_VOTER, None),
         (one([0, 1, 2, 3], non_voters=1), {3: DEAD}, "ReplaceDeadNonVoter", NON_VOTER, 3),
         (
@@ -70,13 +64,7 @@ def one(stores=(0, 1, 2), **others):
             None,
             3,
         ),
-        (
-            one([0, 1, 2, 3], non_voters=1, wanted=3, voters=3),
-            {},
-            "RemoveNonVoter",
-            None,
-            3,
-        ),
+        (one([0, 1, 2, 3], non_voters=1, wanted=3, voters=3), {}, "RemoveNonVoter", None, 3),
     ],
 )
 def test_each_action_leads_to_its_change(ranges, status, action, comes, goes):

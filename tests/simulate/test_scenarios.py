@@ -55,11 +55,7 @@ def west_and_others():
     ranges = Ranges(count=100, on=[([0, 2, 3], 0.9), ([2, 0, 3], 0.1)])
     rule = ek.Rule(spread={"host": 1, "region": 1})
     return scenario(
-        ranges,
-        stores=stores,
-        rules=[rule],
-        minutes=20.0,
-        goals=ek.Goals(level={"replicas": 0.05}),
+        ranges, stores=stores, rules=[rule], minutes=20.0, goals=ek.Goals(level={"replicas": 0.05})
     )
 
 

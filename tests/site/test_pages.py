@@ -91,9 +91,7 @@ SLOW = {"image.md", "grow.md"}
 
 PAGES = [
     pytest.param(
-        page,
-        id=str(page.relative_to(ROOT)),
-        marks=[pytest.mark.long] if page.name in SLOW else [],
+        page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.long] if page.name in SLOW else []
     )
     for page in pages()
     if blocks(page.read_text())

@@ -445,12 +445,7 @@ def _with(limit: Trials, operation: int, number: int) -> Trials:
 
 @jit
 def map_inputs(
-    tree: Tree,
-    steps: Ints,
-    tunables: Tunables,
-    reweight: Words,
-    x: Words,
-    size: int,
+    tree: Tree, steps: Ints, tunables: Tunables, reweight: Words, x: Words, size: int
 ) -> tuple[Ints, Ints]:
     """Run a rule for many inputs.
 

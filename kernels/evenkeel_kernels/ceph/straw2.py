@@ -200,14 +200,7 @@ def _draw(
 
 @no_alloc
 def straw2(
-    tree: Tree,
-    asking: Longs,
-    n: int,
-    at: Ints,
-    row: Ints,
-    x: Words,
-    r: Words,
-    room: Lanes,
+    tree: Tree, asking: Longs, n: int, at: Ints, row: Ints, x: Words, r: Words, room: Lanes
 ) -> None:
     """Draw one item of its bucket for each asking lane, into ``room.drawn``.
 

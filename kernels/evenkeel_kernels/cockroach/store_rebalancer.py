@@ -127,10 +127,7 @@ def load_of(ranges: Ranges, row: int, p: int) -> float:
 
 @no_alloc
 def list_replicas(
-    ranges: Ranges,
-    first: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    slot: NDArray[np.int64],
+    ranges: Ranges, first: NDArray[np.int64], owner: NDArray[np.int64], slot: NDArray[np.int64]
 ) -> None:
     """Sort replicas by store: ``first (S + 1,)``, with ``owner (K,)`` and ``slot (K,)`` of each."""
     # These are its range and its slot, of the replicas on the first store, then of those on the
@@ -621,13 +618,7 @@ def misplaced(ranges: Ranges, p: int, after: Members, kind: int) -> tuple[int, i
 
 @device_function
 def move_in(
-    ranges: Ranges,
-    stores: Stores,
-    p: int,
-    role: int,
-    target: int,
-    after: Members,
-    log: DecisionLog,
+    ranges: Ranges, stores: Stores, p: int, role: int, target: int, after: Members, log: DecisionLog
 ) -> None:
     """Move a replica of that kind to ``target``, unless there is one, from where none should be."""
     if slot_of(ranges, p, target) >= 0:

@@ -30,10 +30,7 @@ def by_node(node: NDArray[np.int32], n_nodes: int) -> tuple[NDArray[np.int64], N
 
 @jit
 def scattered_by_node(
-    partitions: PartitionArrays,
-    node: NDArray[np.int32],
-    leader: NDArray[np.int16],
-    n_nodes: int,
+    partitions: PartitionArrays, node: NDArray[np.int32], leader: NDArray[np.int16], n_nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """List the replicas of each node as `by_node` does, in an order that scatters neighbours. O(K).
 

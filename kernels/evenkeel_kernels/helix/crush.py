@@ -308,11 +308,7 @@ def place_on_nodes(nodes: Children, x: NDArray[np.uint32], replicas: int) -> NDA
 
 @jit
 def place_in_zones(
-    zones: Children,
-    first: NDArray[np.int64],
-    nodes: Children,
-    x: NDArray[np.uint32],
-    replicas: int,
+    zones: Children, first: NDArray[np.int64], nodes: Children, x: NDArray[np.uint32], replicas: int
 ) -> NDArray[np.int32]:
     """Place partitions by CRUSH: distinct zones first, then a node inside each.
 

@@ -294,11 +294,7 @@ def scan(
 
 @inline_only
 def _fill_usage(
-    nodes: WagedNodes,
-    partitions: WagedPartitions,
-    terms: WagedTerms,
-    state: WagedState,
-    p: int,
+    nodes: WagedNodes, partitions: WagedPartitions, terms: WagedTerms, state: WagedState, p: int
 ) -> None:
     """Fill ``usage`` with the greatest of the scored keys, and SHUT where there is no room."""
     count = nodes.zone.shape[0]
@@ -324,11 +320,7 @@ def _fill_usage(
 
 @inline_only
 def _fill_usage_top(
-    nodes: WagedNodes,
-    partitions: WagedPartitions,
-    terms: WagedTerms,
-    state: WagedState,
-    p: int,
+    nodes: WagedNodes, partitions: WagedPartitions, terms: WagedTerms, state: WagedState, p: int
 ) -> None:
     """Fill ``usage_top`` with the usage by top states alone."""
     count = nodes.zone.shape[0]
@@ -344,11 +336,7 @@ def _fill_usage_top(
 
 @inline_only
 def _score_void(
-    nodes: WagedNodes,
-    terms: WagedTerms,
-    state: WagedState,
-    role: np.uint8,
-    n: int,
+    nodes: WagedNodes, terms: WagedTerms, state: WagedState, role: np.uint8, n: int
 ) -> None:
     """Score a node without capacity in some key: Java finds no number better than every number."""
     # what weighs something does not fit there, so only 0 / 0 is left; its score is no number

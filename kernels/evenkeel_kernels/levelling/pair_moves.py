@@ -289,11 +289,7 @@ def repair_pairs(
 
 @inline_only
 def _may_go(
-    problem: Problem,
-    state: State,
-    forced: NDArray[np.bool_],
-    dropped: NDArray[np.bool_],
-    k: int,
+    problem: Problem, state: State, forced: NDArray[np.bool_], dropped: NDArray[np.bool_], k: int
 ) -> bool:
     """Whether replica ``k`` may move: it has a node, or waits for one."""
     if dropped[k] or not problem.partitions.movable[k]:

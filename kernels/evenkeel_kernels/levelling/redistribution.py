@@ -24,11 +24,7 @@ from evenkeel_kernels.core.problem import UNLIMITED, VOTER, Problem, State, inde
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
 from evenkeel_kernels.levelling.crowding import crowded_replicas
 from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
-from evenkeel_kernels.levelling.leaders.moves import (
-    assign_leaders,
-    reinstate,
-    unassign_leaders,
-)
+from evenkeel_kernels.levelling.leaders.moves import assign_leaders, reinstate, unassign_leaders
 from evenkeel_kernels.levelling.offload import select_evictions
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import highest, new_targets
@@ -66,10 +62,7 @@ def reserve_leader_headroom(
 
 
 def lone_leaders_beyond(
-    problem: Problem,
-    state: State,
-    leaving: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
+    problem: Problem, state: State, leaving: NDArray[np.bool_], most_leaders: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Choose leaders on nodes that lead more than ``most_leaders (N,)``, though others stood down.
 

@@ -19,12 +19,7 @@ from evenkeel.control.engines.engine import (
     Task,
 )
 from evenkeel.control.engines.waged import WagedEngine
-from evenkeel.control.executors import (
-    InlineWorkers,
-    ManualWorkers,
-    ThreadWorkers,
-    Workers,
-)
+from evenkeel.control.executors import InlineWorkers, ManualWorkers, ThreadWorkers, Workers
 from evenkeel.control.metrics import health
 from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline

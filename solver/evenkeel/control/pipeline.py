@@ -397,10 +397,7 @@ class Background:
         """Keep a result unless it is stale or unchanged; the lock is held."""
         assert running.job.answer is not None
         record = self._ledger.as_record(
-            Kind.BEST_POSSIBLE,
-            running.view.cluster,
-            running.job.answer.assignment,
-            running.known,
+            Kind.BEST_POSSIBLE, running.view.cluster, running.job.answer.assignment, running.known
         )
         now = self._ledger.bound(Kind.BEST_POSSIBLE, view.cluster)
         found = bind(record, view.cluster, adopt=True)

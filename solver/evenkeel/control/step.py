@@ -130,10 +130,7 @@ class PipelineResult:
 
 
 def plan_towards(
-    cluster: Cluster,
-    wanted: Assignment,
-    throttle: Throttle | None,
-    protocol: str | Protocol | None,
+    cluster: Cluster, wanted: Assignment, throttle: Throttle | None, protocol: str | Protocol | None
 ) -> Plan:
     """Return the plan from a cluster's placement to an assignment of the same numbers."""
     # A replica that stays keeps its slot; one that comes takes that of one which leaves, in the

@@ -7,13 +7,7 @@ from typing import NamedTuple, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import (
-    Scope,
-    eligible_domains,
-    group_scope,
-    nodes_of,
-    partition_scope,
-)
+from evenkeel.measure.binding import Scope, eligible_domains, group_scope, nodes_of, partition_scope
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role

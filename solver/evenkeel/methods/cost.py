@@ -738,12 +738,7 @@ class Polished:
 
 
 def polish(
-    problem: Problem,
-    state: State,
-    walk: CostState,
-    watch: Watch,
-    work: int,
-    seed: int = 0,
+    problem: Problem, state: State, walk: CostState, watch: Watch, work: int, seed: int = 0
 ) -> Polished:
     """Descend from the best state of a search."""
     # kinds of moves: Gavranović, Buljubašić: An efficient local search with noising strategy for

@@ -5,10 +5,7 @@ from typing import Literal
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_fields
-from evenkeel.model.reading.quantities import (
-    check_whole,
-    is_real,
-)
+from evenkeel.model.reading.quantities import check_whole, is_real
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,10 +66,7 @@ Prices = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def joint_prices(
-    cluster: Cluster,
-    target: NDArray[np.float64],
-    covers: Sequence[Cover],
-    watch: Watch,
+    cluster: Cluster, target: NDArray[np.float64], covers: Sequence[Cover], watch: Watch
 ) -> Prices | None:
     """Look for prices of load and of losses that prove many moves."""
     # G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operations Research 8,
@@ -540,10 +537,7 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     covers = []
     evicted = proven.level_proof
     for node, count, price in zip(
-        evicted.node.tolist(),
-        evicted.count.tolist(),
-        evicted.price,
-        strict=True,
+        evicted.node.tolist(), evicted.count.tolist(), evicted.price, strict=True
     ):
         cover = Cover(node, count, (Case(price),))
         if not losses.holds(cover):

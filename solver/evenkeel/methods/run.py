@@ -41,11 +41,7 @@ from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
 from evenkeel.methods.shared.disk_exchanges import with_disks_in_view
 from evenkeel.methods.shared.disks import on_disks, placed_on_disks
-from evenkeel.methods.shared.giving_up import (
-    with_last_in_sync,
-    with_what_stays,
-    without_surplus,
-)
+from evenkeel.methods.shared.giving_up import with_last_in_sync, with_what_stays, without_surplus
 from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
 from evenkeel.methods.shared.replica_counts import slots_kept
 from evenkeel.model.cluster import Cluster, require_cluster

@@ -17,14 +17,7 @@ from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import marked
-from evenkeel.model.placement import (
-    PREFERENCES,
-    Flag,
-    Placed,
-    Placement,
-    Role,
-    placement_of,
-)
+from evenkeel.model.placement import PREFERENCES, Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.arrays import ROUNDING, Flags, Ints32, Reals, Rows, read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.actions import Action, Actions, apart, never

@@ -116,11 +116,7 @@ def _dimension_names(count: int) -> tuple[str, ...]:
 
 
 def _loads(
-    rng: Generator,
-    partitions: int,
-    replicas: int,
-    dimensions: int,
-    room: float,
+    rng: Generator, partitions: int, replicas: int, dimensions: int, room: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return load and what leading adds, both (P, D), and the capacity of a small node, (D,)."""
     # ``room`` is how many small nodes all load should fill

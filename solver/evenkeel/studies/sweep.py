@@ -15,10 +15,7 @@ from evenkeel.model.changes import Changes
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.frames import (
-    Backend,
-    Frame,
-)
+from evenkeel.model.reading.frames import Backend, Frame
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_whole
 from evenkeel.model.runtime.logs import log_event

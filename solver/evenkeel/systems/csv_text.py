@@ -25,16 +25,7 @@ from evenkeel.model.reading.quantities import (
 )
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.printed import (
-    CUT,
-    DELIMITERS,
-    ENDING,
-    HEAD,
-    LEFT_OUT,
-    TAIL,
-    Printed,
-    undrawn,
-)
+from evenkeel.systems.printed import CUT, DELIMITERS, ENDING, HEAD, LEFT_OUT, TAIL, Printed, undrawn
 
 # how lines begin that are no rows: comments, also of SQL, and the mark of Excel
 ASIDE = ("#", "-- ", "sep=")

@@ -524,9 +524,7 @@ def _members(document: Document) -> tuple[Document, ...]:
                 raise zipfile.BadZipFile(f"{quoted(entry.filename)} is neither stored nor deflated")
         return tuple(
             Document(
-                f"{document.name}/{entry.filename}",
-                _as_utf8(archive.read(entry)),
-                checked=True,
+                f"{document.name}/{entry.filename}", _as_utf8(archive.read(entry)), checked=True
             )
             for entry in entries
             if not entry.is_dir()

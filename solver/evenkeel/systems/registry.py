@@ -260,10 +260,7 @@ def find(name: str) -> Format:
 
 
 def read(
-    source: "Source | Sequence[Source]",
-    *more: "Source",
-    format: str | None = None,
-    **options: Any,
+    source: "Source | Sequence[Source]", *more: "Source", format: str | None = None, **options: Any
 ) -> Cluster:
     """Read a cluster from one file, or from several that belong together.
 

@@ -10,15 +10,7 @@ from evenkeel.model.runtime.figures import data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.view.charts import WIDTH, Axis, area, axis_of, axis_of_counts, figure, panel, uprights
-from evenkeel.view.html import (
-    Section,
-    cards,
-    dim,
-    notebook,
-    page,
-    shortened,
-    verdict,
-)
+from evenkeel.view.html import Section, cards, dim, notebook, page, shortened, verdict
 from evenkeel.view.terminal import Line
 
 SHOWN_ROWS = 500

@@ -23,9 +23,7 @@ from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.replay.certificate import Tightest
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
-from evenkeel.view.charts import (
-    WIDTH as ACROSS,
-)
+from evenkeel.view.charts import WIDTH as ACROSS
 from evenkeel.view.charts import (
     area,
     axis_of,

@@ -40,16 +40,7 @@ from evenkeel.view.charts import (
     node_chart,
     widest_domains,
 )
-from evenkeel.view.html import (
-    Section,
-    cards,
-    dim,
-    notebook,
-    page,
-    shortened,
-    subheading,
-    verdict,
-)
+from evenkeel.view.html import Section, cards, dim, notebook, page, shortened, subheading, verdict
 from evenkeel.view.plots.moves import Flows, few, flows_between
 from evenkeel.view.terminal import SHOWN_ROWS, WIDTH, Line, rendered
 

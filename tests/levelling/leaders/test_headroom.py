@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from evenkeel_kernels.levelling.descent import descend
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
-from evenkeel_kernels.levelling.redistribution import (
-    lone_leaders_beyond,
-    reserve_leader_headroom,
-)
+from evenkeel_kernels.levelling.redistribution import lone_leaders_beyond, reserve_leader_headroom
 from evenkeel_kernels.levelling.repair import must_relocate
 from tests.naive.levelling.leaders import headroom as naive
 from tests.support.small_problems import Small, level_case, random_small

@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import VOTER
-from evenkeel_kernels.levelling.leaders.moves import (
-    lead_if_afforded,
-    prefer,
-    return_leaders,
-)
+from evenkeel_kernels.levelling.leaders.moves import lead_if_afforded, prefer, return_leaders
 from evenkeel_kernels.levelling.make_room import choose_victims, node_to_clear
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.core.test_state import assert_books_are_right

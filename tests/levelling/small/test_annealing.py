@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel_kernels.levelling.annealing import (
-    Aim,
-    Best,
-    Course,
-    Pace,
-    begin_course,
-    note,
-    refine,
-)
+from evenkeel_kernels.levelling.annealing import Aim, Best, Course, Pace, begin_course, note, refine
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.naive.core import state as recounting
 from tests.naive.levelling.small import annealing as naive

@@ -4,11 +4,7 @@ from itertools import product
 
 
 def fewest_moves(
-    size: list[float],
-    home: list[int],
-    fixed: list[bool],
-    usable: list[bool],
-    target: list[float],
+    size: list[float], home: list[int], fixed: list[bool], usable: list[bool], target: list[float]
 ) -> int | None:
     """Return the fewest moves inside a node that keep every disk to its target; None: none do."""
     disks, best = range(len(usable)), None

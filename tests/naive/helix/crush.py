@@ -45,10 +45,7 @@ class Item:
 
 
 def tree(
-    names: Sequence[str],
-    zones: Sequence[str] | None,
-    weights: Sequence[int],
-    live: Sequence[bool],
+    names: Sequence[str], zones: Sequence[str] | None, weights: Sequence[int], live: Sequence[bool]
 ) -> Item:
     """Build the tree over the nodes in their order; without zones it has two levels."""
     root = Item("root", "root")

@@ -379,8 +379,7 @@ class World:
         on_host = Counter(self.host[c.disk] for c in copies)
         in_zone = Counter(self.zone[self.host[c.disk]] for c in copies)
         fullest = max(
-            sorted(on_host, key=self.named),
-            key=lambda h: (on_host[h], in_zone[self.zone[h]]),
+            sorted(on_host, key=self.named), key=lambda h: (on_host[h], in_zone[self.zone[h]])
         )
         on_fullest = [c for c in may if self.host[c.disk] == fullest]
         if self.unstable in on_host:

@@ -130,10 +130,7 @@ class TransitionTable:
         c = self.cluster
         shared = c.partitions.group_rule[c.partitions.group[p]]
         own = c.partitions.rule[p]
-        return (
-            c.rules[own] if own >= 0 else Rule(),
-            c.rules[shared] if shared >= 0 else Rule(),
-        )
+        return (c.rules[own] if own >= 0 else Rule(), c.rules[shared] if shared >= 0 else Rule())
 
     def limit(self, limit, domain, serve, present, own, shared):
         if limit.kind == "spread":

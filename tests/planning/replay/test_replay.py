@@ -29,10 +29,7 @@ def asked(rng, target):
     def some(most):
         return int(rng.integers(1, most)) if rng.random() < 0.5 else None
 
-    held = {
-        "joint": bool(rng.random() < 0.3),
-        "target": target if rng.random() < 0.7 else None,
-    }
+    held = {"joint": bool(rng.random() < 0.3), "target": target if rng.random() < 0.7 else None}
     if rng.random() < 0.4:
         zone = [{}, {"zone": 1}]
         held["throttle"] = SimpleNamespace(

@@ -71,8 +71,7 @@ def least_price(small, survive=""):
     """Return the least price at which everything has its place; inf if there is none."""
     kinds = [(cap, price, zone, most) for cap, price, zones, most in small.types for zone in zones]
     counts = sorted(
-        product(*(range(most + 1) for *_, most in kinds)),
-        key=lambda count: price_of(count, kinds),
+        product(*(range(most + 1) for *_, most in kinds)), key=lambda count: price_of(count, kinds)
     )
     too_few = []
     for count in counts:

@@ -11,15 +11,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.studies import parts as pieces
-from evenkeel.studies.parts import (
-    FEWEST,
-    PROOF,
-    REPLICAS,
-    parts_of,
-    solve_piece,
-    split,
-    split_up,
-)
+from evenkeel.studies.parts import FEWEST, PROOF, REPLICAS, parts_of, solve_piece, split, split_up
 from tests.support.effort import mostly_long
 from tests.support.instances import as_cluster, generate
 from tests.support.random_problems import random_cluster

@@ -119,11 +119,7 @@ def sites(draw: random.Random) -> list[tuple[str, list[int]]]:
 
 
 def shadow_tree(
-    by_id: dict[int, Dump],
-    top: Dump,
-    kind: str,
-    classes: dict[int, str],
-    numbers: Any,
+    by_id: dict[int, Dump], top: Dump, kind: str, classes: dict[int, str], numbers: Any
 ) -> list[Dump]:
     """Return the copies of a bucket and those below it that have the devices of one class."""
     copy = bucket(next(numbers), f"{top['name']}~{kind}", top["type_name"])

@@ -46,10 +46,7 @@ def cluster_after(work: AutoBalance) -> Cluster:
 
 
 def _replicas(
-    work: AutoBalance,
-    first: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    there: NDArray[np.int64],
+    work: AutoBalance, first: NDArray[np.int64], slot: NDArray[np.int64], there: NDArray[np.int64]
 ) -> Replicas:
     """Take over what is known of replicas that stay; new ones are healthy since now."""
     system, state, known = system_of(work.cluster), work.bundle.state, work.bundle.names

@@ -109,9 +109,7 @@ def skewed(
             for v in range(volumes)
         ],
         settings=Settings(
-            replica_soft_anti_affinity=True,
-            storage_over_provisioning_percentage=200,
-            **settings,
+            replica_soft_anti_affinity=True, storage_over_provisioning_percentage=200, **settings
         ),
     )
 

@@ -283,10 +283,7 @@ def test_bad_maps_name_the_offender(change, path, words):
 
 
 def test_cycle_is_named():
-    buckets = [
-        Bucket(-1, "a", "root", [(-2, IN)]),
-        Bucket(-2, "b", "rack", [(-1, IN)]),
-    ]
+    buckets = [Bucket(-1, "a", "root", [(-2, IN)]), Bucket(-2, "b", "rack", [(-1, IN)])]
     with pytest.raises(InvalidInput, match=r"a < b < a|b < a < b"):
         CrushMap(2, TYPES, buckets, [])
 

@@ -6,10 +6,7 @@ import evenkeel as ek
 from tests.support import places
 
 PLACED = places.DATA / "formats"
-LIMITS = {
-    "elasticsearch": "indices.recovery.max_bytes_per_sec",
-    "ceph": "osd_mclock_profile",
-}
+LIMITS = {"elasticsearch": "indices.recovery.max_bytes_per_sec", "ceph": "osd_mclock_profile"}
 
 
 def files_of(system):

@@ -38,10 +38,7 @@ NAMES = ["Aa", "BB", "n\N{OHM SIGN}", "x17", "x2", "z", "node-\U0001f980", "AaAa
 """Some of them with the same hash."""
 
 PREFERENCES = st.builds(
-    Preference,
-    st.sampled_from([1, 1, 0, 10, 1000]),
-    st.sampled_from([1, 1, 0, 10]),
-    st.booleans(),
+    Preference, st.sampled_from([1, 1, 0, 10, 1000]), st.sampled_from([1, 1, 0, 10]), st.booleans()
 )
 
 

@@ -422,10 +422,7 @@ class TestWriting:
         # 1001 is dead: what it held is not given back to it, the lead of the others is
         assert [row[:3] for row in back] == [("orders", 0, [1, 2, 3]), ("orders", 2, [3, 4, 1])]
         assert json.loads(files[2].read_text()) == {
-            "partitions": [
-                {"topic": "orders", "partition": 0},
-                {"topic": "orders", "partition": 2},
-            ]
+            "partitions": [{"topic": "orders", "partition": 0}, {"topic": "orders", "partition": 2}]
         }
 
     def test_electing_the_preferred_leader_moves_nothing(self, tmp_path):

@@ -327,10 +327,7 @@ class TestPlaces:
 
     def test_hard_anti_affinity_leaves_a_replica_without_a_place(self):
         v = volume("v", "h0", number_of_replicas=2, robustness="degraded")
-        for told, expected in (
-            ({}, 1),
-            ({"replica_soft_anti_affinity": "enabled"}, 2),
-        ):
+        for told, expected in (({}, 1), ({"replica_soft_anti_affinity": "enabled"}, 2)):
             cluster = cluster_of(hosts(1, disks=2), [replace(v, **told)], settings=Settings())
             assert len(rows(cluster, planned(cluster).placement)["v"]) == expected
         disk = replace(v, replica_soft_anti_affinity="enabled")

@@ -98,8 +98,7 @@ def test_options_win_over_stored_settings_in_either_spelling(effort):
 
 
 @pytest.mark.parametrize(
-    ("own", "moves"),
-    [("ignored", 2), ("disabled", 0), ("least-effort", 1), ("best_effort", 2)],
+    ("own", "moves"), [("ignored", 2), ("disabled", 0), ("least-effort", 1), ("best_effort", 2)]
 )
 def test_a_volume_s_own_setting_wins_unless_it_is_ignored(own, moves):
     cluster = plain(dict.fromkeys("ab", "z"), {"a": 4}, settings=soft(), replica_auto_balance=own)

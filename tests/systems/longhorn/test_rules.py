@@ -364,10 +364,7 @@ def test_a_zone_whose_disks_are_full_asks_for_nothing():
 
 def pressed(**more):
     """Host a has a pressured disk d and a roomy one e; one replica on each of three hosts."""
-    tight = [
-        Disk(name="d", maximum=1000, available=50, **more),
-        Disk(name="e", maximum=1000),
-    ]
+    tight = [Disk(name="d", maximum=1000, available=50, **more), Disk(name="e", maximum=1000)]
     hosts = [Host(name="a", disks=tight), ("b", ""), ("c", "")]
     settings = Settings(replica_auto_balance="best-effort", storage_minimal_available_percentage=0)
     first = volume("a", "b", "c", name="v1")

@@ -27,13 +27,7 @@ def test_a_run_does_what_the_plain_rule_does(seed, kind):
 @pytest.mark.small
 @pytest.mark.parametrize(
     "start",
-    [
-        {"a": 0},
-        {"a": 1},
-        {"a": 5},
-        {"a": 2, "b": 2, "c": 2},
-        {"a": 3, "b": 0, "c": 0, "d": 0},
-    ],
+    [{"a": 0}, {"a": 1}, {"a": 5}, {"a": 2, "b": 2, "c": 2}, {"a": 3, "b": 0, "c": 0, "d": 0}],
 )
 @pytest.mark.parametrize("zones", [("", "", "", ""), ("x", "x", "y", "y")])
 def test_ties_and_lone_hosts_are_as_in_the_plain_rule(start, zones):

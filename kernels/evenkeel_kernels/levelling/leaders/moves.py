@@ -24,14 +24,7 @@ from evenkeel_kernels.core.leadership import (
     shares_leader,
 )
 from evenkeel_kernels.core.node_scan import FAR, Scan
-from evenkeel_kernels.core.problem import (
-    VOTER,
-    Problem,
-    State,
-    following_load,
-    index,
-    leading_node,
-)
+from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index, leading_node
 from evenkeel_kernels.core.state import lead, relocate, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets, passing_lead
 from evenkeel_kernels.levelling.slices import PARTITIONS, slices
@@ -265,12 +258,7 @@ def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
 
 
 def spread_leaders(
-    problem: Problem,
-    state: State,
-    targets: Targets,
-    trigger: float,
-    sweeps: int,
-    large: float,
+    problem: Problem, state: State, targets: Targets, trigger: float, sweeps: int, large: float
 ) -> Generator[int, None, int]:
     """Hand leadership on, partition by partition, from nodes with ratios above ``trigger``."""
     # Each goes to the replica that lowers the penalty most. The first sweep tries only leaders

@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import Scan, find
-from evenkeel_kernels.core.problem import (
-    PartitionArrays,
-    Problem,
-    State,
-    index,
-    leads_now,
-    load_of,
-)
+from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.leaders.moves import appoint
 from evenkeel_kernels.levelling.losses.judge import ROUNDING, row_is_sound

@@ -102,11 +102,7 @@ def budgets_carry(
 
 @device_function
 def may_enter(
-    budgeted: Problem,
-    state: State,
-    demanded: Demanded,
-    lost: NDArray[np.bool_],
-    count: int,
+    budgeted: Problem, state: State, demanded: Demanded, lost: NDArray[np.bool_], count: int
 ) -> bool:
     """Whether ``count`` more replicas may enter the nodes that receive any, tier by tier.
 

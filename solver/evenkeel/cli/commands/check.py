@@ -34,9 +34,7 @@ def add(commands: Commands) -> None:
     )
     parser = add_command(commands, "check", summary, run)
     parser.add_files("a cluster, or a plan, with its cluster where that is not within it")
-    parser.add_throttle(
-        "hold a plan to this instead of to its own throttle, as plan takes it",
-    )
+    parser.add_throttle("hold a plan to this instead of to its own throttle, as plan takes it")
     parser.add_goals(parser.add_argument_group("goals that a cluster as it is has to meet"))
     parser.add_limits()
     parser.add_changes()
@@ -78,10 +76,7 @@ def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
     faults = FaultList()
     names, message = ("throttle", *LIMITS, *TIER_LIMITS), "goes with a plan; there is none"
     if plan:
-        changes, goals = (
-            ("drain", "exclude", "pin", "add_nodes"),
-            ("level", *OTHER_GOALS),
-        )
+        changes, goals = (("drain", "exclude", "pin", "add_nodes"), ("level", *OTHER_GOALS))
         names, message = (*changes, *goals), "a plan is of its cluster"
     for name in names:
         value = getattr(arguments, name)

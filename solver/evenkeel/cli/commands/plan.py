@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
         "node-bandwidth: bytes per second, such as 100MB; priority: GROUP=X; "
         "window: BEGIN-END in which copies run, counted from the plan's beginning and not from "
         "midnight, such as 0-8h, with every: after which windows come again, such as 24h; "
-        "recovery-first: yes; may be given several times",
+        "recovery-first: yes; may be given several times"
     )
     parser.add_argument(
         "-o", "--out", metavar="OUT",

@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_throttle(
         "carry out plans, each made under it, as plan takes it; may be given several times; "
-        "without it every change is asked for at once",
+        "without it every change is asked for at once"
     )
     parser.add_argument(
         "--protocol", metavar="NAME",

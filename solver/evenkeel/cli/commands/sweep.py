@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_throttle(
         "plan each repair under it, as plan takes it, and tell how long it takes; may be "
-        "given several times",
+        "given several times"
     )
     parser.add_argument(
         "--protocol",

@@ -526,12 +526,7 @@ class Even(NamedTuple):
 
 
 def even_shares(
-    load: float,
-    room: Reals,
-    most: Reals,
-    unit: float,
-    parts: Sequence[Part],
-    fits: Reals,
+    load: float, room: Reals, most: Reals, unit: float, parts: Sequence[Part], fits: Reals
 ) -> Even:
     """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``."""
     # ``parts`` are masks of nodes with the load that is forced into each. All loads are multiples

@@ -151,11 +151,7 @@ def stays(start: Placement, reason: StopReason | None) -> Outcome:
 
 
 def least_within(
-    arcs: Arcs,
-    rooms: Callable[[int], Places],
-    count: int,
-    clock: Clock,
-    changes: int | None = None,
+    arcs: Arcs, rooms: Callable[[int], Places], count: int, clock: Clock, changes: int | None = None
 ) -> tuple[int, NDArray[np.int64] | None]:
     """Find the least of ``count`` rising rooms that a flow fits into, and that flow or None.
 

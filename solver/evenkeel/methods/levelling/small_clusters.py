@@ -18,15 +18,7 @@ from evenkeel.methods.levelling.run_state import placed_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.annealing import (
-    Aim,
-    Best,
-    Course,
-    Pace,
-    begin_course,
-    note,
-    refine,
-)
+from evenkeel_kernels.levelling.annealing import Aim, Best, Course, Pace, begin_course, note, refine
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.threshold_walk import mean_square
 

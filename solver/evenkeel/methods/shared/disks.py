@@ -7,13 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.disks import (
-    NodeContents,
-    disk_targets,
-    node_contents,
-    sizes,
-    with_disk,
-)
+from evenkeel.measure.disks import NodeContents, disk_targets, node_contents, sizes, with_disk
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import disk_of
 from evenkeel.model.placement import Placement

@@ -223,11 +223,7 @@ class World:
     ([4.0, 4.0, 0.0], [4, 4, 0], [True, True, True])
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        environment: Environment = Environment(),
-    ) -> None:
+    def __init__(self, cluster: Cluster, environment: Environment = Environment()) -> None:
         placement, partitions = cluster.placement, cluster.partitions
         count = len(partitions)
         widths = np.diff(placement.first)

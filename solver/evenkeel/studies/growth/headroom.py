@@ -374,11 +374,7 @@ def _reach(
 
 
 def _reached(
-    cluster: Cluster,
-    terms: Terms,
-    growing: NDArray[np.bool_],
-    at_most: float,
-    precision: float,
+    cluster: Cluster, terms: Terms, growing: NDArray[np.bool_], at_most: float, precision: float
 ) -> float:
     """Return the greatest factor found at which everything fits, from the bound down."""
     if not 0.0 < at_most < np.inf:

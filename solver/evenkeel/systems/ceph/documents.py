@@ -16,8 +16,7 @@ from evenkeel.systems.printed import CUT
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
 EPOCH = re.compile(rb"\s*(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
 PG_DUMP = re.compile(
-    rb"^\s*(?:pg_?stat\s+(?:objects|state)|pg\s+objects\s+degraded)\s",
-    re.MULTILINE | re.IGNORECASE,
+    rb"^\s*(?:pg_?stat\s+(?:objects|state)|pg\s+objects\s+degraded)\s", re.MULTILINE | re.IGNORECASE
 )
 
 POOL = re.compile(r"pool (\d+) '(.*?)' (replicated|erasure)(?: profile (\S+))? (.*)")

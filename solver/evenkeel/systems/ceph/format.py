@@ -238,12 +238,7 @@ def _note_unreachable(
 
 
 def _decreed(
-    cluster: Cluster,
-    native: CephMap,
-    pool: Pool,
-    mapped: Rows,
-    pairs: Pairs,
-    leads: np.ndarray,
+    cluster: Cluster, native: CephMap, pool: Pool, mapped: Rows, pairs: Pairs, leads: np.ndarray
 ) -> list[int]:
     """Return the groups whose primary is not the one that Ceph would choose by itself."""
     if pool.kind != "replicated" or pool.id in native.known:

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from evenkeel.methods.options import Options
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_fields
-from evenkeel.model.reading.quantities import (
-    check_number,
-    check_truth,
-)
+from evenkeel.model.reading.quantities import check_number, check_truth
 
 
 @known_fields

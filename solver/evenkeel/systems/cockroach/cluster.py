@@ -1099,10 +1099,7 @@ def _status_of(own: Mapping[str, str]) -> str:
 
 
 def _rows_of(
-    faults: FaultList,
-    rows: NDArray[np.int64],
-    held: Mapping[Role, Lists],
-    place: Mapping[int, int],
+    faults: FaultList, rows: NDArray[np.int64], held: Mapping[Role, Lists], place: Mapping[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return stores and roles by slot, voters first."""
     total = sum((width for width, _ in held.values()), np.zeros(len(rows), np.int64))

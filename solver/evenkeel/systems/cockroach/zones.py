@@ -436,13 +436,7 @@ def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
             _add_yaml(faults, at, zones, _key(found), given)
 
 
-def _add_yaml(
-    faults: FaultList,
-    at: str,
-    zones: Zones,
-    key: Key,
-    given: Mapping[Any, Any],
-) -> None:
+def _add_yaml(faults: FaultList, at: str, zones: Zones, key: Key, given: Mapping[Any, Any]) -> None:
     config = {}
     for given_name, value in given.items():
         name = str(given_name).removeprefix("experimental_")

@@ -162,11 +162,7 @@ def load_of(cluster: Cluster) -> NDArray[np.float64]:
 
 
 def _rooms(
-    cluster: Cluster,
-    waves: Joins,
-    wave: int,
-    extra: NDArray[np.float64],
-    most: NDArray[np.float64],
+    cluster: Cluster, waves: Joins, wave: int, extra: NDArray[np.float64], most: NDArray[np.float64]
 ) -> list[str]:
     """Return the nodes that lack the room that waves to come had in the plan."""
     if not (extra > 0.0).any():

@@ -39,13 +39,7 @@ from evenkeel.systems.helix.cluster import (
     read,
 )
 from evenkeel.systems.helix.records import gather, hint, lists_instances, recognises
-from evenkeel.systems.helix.resources import (
-    MODELS,
-    NOT_SERVED,
-    Model,
-    resources,
-    topology_of,
-)
+from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model, resources, topology_of
 from evenkeel.systems.json_text import encode_indented
 from evenkeel.systems.payload import check_names, payload_of
 from evenkeel.systems.registry import Format

@@ -13,12 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
-from evenkeel.model.reading.quantities import (
-    check_text,
-    check_truth,
-    check_whole,
-    is_whole,
-)
+from evenkeel.model.reading.quantities import check_text, check_truth, check_whole, is_whole
 
 # as many replicas as there are nodes that may hold them
 ANY_LIVEINSTANCE: Literal["ANY_LIVEINSTANCE"] = "ANY_LIVEINSTANCE"

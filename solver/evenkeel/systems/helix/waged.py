@@ -381,10 +381,7 @@ class Fit:
     state: WagedState  # what is booked
 
     def place(
-        self,
-        owner: NDArray[np.int32],
-        role: NDArray[np.uint8],
-        stop: Callable[[int], bool],
+        self, owner: NDArray[np.int32], role: NDArray[np.uint8], stop: Callable[[int], bool]
     ) -> bool:
         """Place replicas in the order given."""
         step = max(1, SLICE // max(len(self.names), 1))

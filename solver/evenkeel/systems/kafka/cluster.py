@@ -190,10 +190,7 @@ def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> ND
 
 
 def _check_references(
-    found: Findings,
-    rows: Rows,
-    names: Sequence[str],
-    replicas: HeldReplicas,
+    found: Findings, rows: Rows, names: Sequence[str], replicas: HeldReplicas
 ) -> None:
     """Report partitions without a size that the log directories of their brokers should list."""
     complete = found.reporting.keys() - found.unreadable.keys()
@@ -280,10 +277,7 @@ def _failed(
 
 
 def _placement(
-    state: Settled,
-    node: NDArray[np.int32],
-    alive: NDArray[np.bool_],
-    lost: NDArray[np.bool_],
+    state: Settled, node: NDArray[np.int32], alive: NDArray[np.bool_], lost: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """Return replicas in Kafka's order, with their flags and leaders."""
     # partitions under reassignment stay at its target, and if a replica comes there, are led by the

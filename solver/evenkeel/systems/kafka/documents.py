@@ -28,11 +28,7 @@ from evenkeel.systems.kafka.cruise_control import (
 from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import BrokerDirs, LogDirs, listed_in
 from evenkeel.systems.kafka.metadata import NO_LEADER, is_metadata, lines_of_metadata
-from evenkeel.systems.kafka.ongoing import (
-    is_list_of_reassigned,
-    read_reassigned,
-    read_started,
-)
+from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned, read_started
 from evenkeel.systems.kafka.racks import (
     is_answers,
     is_rack_json,
@@ -308,11 +304,7 @@ def read_document(findings: Findings, document: Document) -> None:
     elif kind in ("cluster-state", "broker-load", "partition-load", "proposals"):
         read_cruise(findings, document, kind)
     elif not note_cut_off(findings.faults, document):
-        findings.faults.add(
-            document.name,
-            document.data[:40],
-            hint(document) or STRANGE,
-        )
+        findings.faults.add(document.name, document.data[:40], hint(document) or STRANGE)
 
 
 def _json_parts(document: Document) -> Iterator[Document]:

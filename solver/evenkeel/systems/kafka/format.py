@@ -27,15 +27,7 @@ from evenkeel.planning.changes.targets import lists_lost
 from evenkeel.planning.planner import planned
 from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import (
-    Answer,
-    Carrier,
-    Change,
-    Orders,
-    Wave,
-    comers,
-    stem,
-)
+from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, comers, stem
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.kafka.cluster import COUNT, observe, read, room_for_all
 from evenkeel.systems.kafka.disks import (

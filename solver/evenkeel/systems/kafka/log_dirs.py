@@ -114,9 +114,7 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
 
 
 def _note_dirs(
-    found: Findings,
-    folders: Sequence[tuple[int, int, int, LogDir]],
-    held: NDArray[np.float64],
+    found: Findings, folders: Sequence[tuple[int, int, int, LogDir]], held: NDArray[np.float64]
 ) -> None:
     """Record what each log directory holds, and has room for: what is free, and Kafka's own."""
     unread = {

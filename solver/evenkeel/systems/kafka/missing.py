@@ -116,11 +116,7 @@ def is_filtered(rows: Rows) -> bool:
 
 
 def note_reassigned(
-    missing: Missing,
-    state: Settled,
-    rows: Rows,
-    names: Sequence[str],
-    up: NDArray[np.bool_],
+    missing: Missing, state: Settled, rows: Rows, names: Sequence[str], up: NDArray[np.bool_]
 ) -> None:
     """Record running reassignments, surplus and lacking replicas; ``up (K,)`` marks live ones."""
     under_way, longer = np.flatnonzero(state.under_way), np.flatnonzero(state.longer)

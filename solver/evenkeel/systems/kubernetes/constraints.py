@@ -615,11 +615,7 @@ class Constraints:
         return mask
 
     def _spreads(
-        self,
-        w: int,
-        among: frozenset[int],
-        spread: dict[str, Amount],
-        skew: dict[str, Amount],
+        self, w: int, among: frozenset[int], spread: dict[str, Amount], skew: dict[str, Amount]
     ) -> NDArray[np.bool_]:
         """Set limits for spread constraints that count some workloads, its own among them.
 

@@ -797,12 +797,7 @@ class _PatchWriter:
         return self._step(found, "patch", reason, patchType=kind, body=body)
 
     def _step(
-        self,
-        found: Found[VolumeResource],
-        verb: Verb,
-        reason: str,
-        replica: str = "",
-        **more: Any,
+        self, found: Found[VolumeResource], verb: Verb, reason: str, replica: str = "", **more: Any
     ) -> Step:
         own = found.value.metadata
         kind = "Replica" if replica else "Volume"

@@ -355,10 +355,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     there, back, after = _changes(cluster, placement, native)
     script = path if path.suffix == ".sh" else path.with_suffix(".sh")
     files = {} if path == script else {path: encode_rows(after)}
-    return files | {
-        script: _script(there),
-        script.with_suffix(".undo.sh"): _script(back),
-    }
+    return files | {script: _script(there), script.with_suffix(".undo.sh"): _script(back)}
 
 
 def _changes(
@@ -419,10 +416,7 @@ COUNT = "members"  # the dimension that counts members; what waits in a queue is
 
 
 def read(
-    documents: Sequence[Document],
-    *,
-    vhost: str = "/",
-    spread: Mapping[str, Amount] | None = None,
+    documents: Sequence[Document], *, vhost: str = "/", spread: Mapping[str, Amount] | None = None
 ) -> Cluster:
     """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
 

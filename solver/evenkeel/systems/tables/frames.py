@@ -23,12 +23,7 @@ from evenkeel.systems.csv_text import BYTES, FIRST, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
-from evenkeel.systems.tables.other_headings import (
-    by_id_or_name,
-    completed,
-    in_our_words,
-    titles_in,
-)
+from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
 from evenkeel.systems.tables.other_nodes import named_as
 from evenkeel.systems.tables.reading import (
     NODE,

@@ -115,11 +115,7 @@ def flows_between(
 
 
 def flows(
-    result: Any,
-    domains: str | None = None,
-    ax: "Axes | None" = None,
-    *,
-    title: str = "",
+    result: Any, domains: str | None = None, ax: "Axes | None" = None, *, title: str = ""
 ) -> "Axes":
     """Draw the moves as flows between domains.
 

@@ -31,11 +31,7 @@ LONGEST_NAME = 10
 
 
 def utilisation(
-    result: Any,
-    dimension: str | int = 0,
-    ax: "Axes | None" = None,
-    *,
-    title: str = "",
+    result: Any, dimension: str | int = 0, ax: "Axes | None" = None, *, title: str = ""
 ) -> "Axes":
     """Draw how full the nodes are in one dimension, before and after.
 
@@ -89,12 +85,7 @@ def utilisation(
     return finished(ax, title)
 
 
-def leaders(
-    result: Any,
-    ax: "Axes | None" = None,
-    *,
-    title: str = "",
-) -> "Axes":
+def leaders(result: Any, ax: "Axes | None" = None, *, title: str = "") -> "Axes":
     """Draw how many partitions each node leads, before and after.
 
     Parameters

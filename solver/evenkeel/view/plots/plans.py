@@ -143,12 +143,7 @@ def _lanes(start: NDArray[np.float64], finish: NDArray[np.float64]) -> tuple[NDA
 TINY = 1e-6  # percent that is taken for nothing
 
 
-def frontier(
-    found: Any,
-    ax: "Axes | None" = None,
-    *,
-    title: str = "",
-) -> "Axes":
+def frontier(found: Any, ax: "Axes | None" = None, *, title: str = "") -> "Axes":
     """Draw the plans of a frontier against what is proven.
 
     Parameters

@@ -7,11 +7,7 @@ from tests.naive.levelling.leaders.chains import chain
 
 
 def ration(
-    plain: PlainState,
-    scale: np.ndarray,
-    leader_scale: np.ndarray,
-    by_load: bool,
-    changes: int,
+    plain: PlainState, scale: np.ndarray, leader_scale: np.ndarray, by_load: bool, changes: int
 ) -> None:
     """Hand on from the fullest node while one is overfull; at most ``changes`` leaders change."""
     nodes = range(len(plain.small.zone))

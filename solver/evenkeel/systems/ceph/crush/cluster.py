@@ -84,12 +84,7 @@ class Vocabulary:
         return [f"+{tag}"]
 
     def tier(
-        self,
-        crush: CrushMap,
-        block: Block,
-        step: int,
-        chosen: NDArray[np.int64],
-        shared: "Shared",
+        self, crush: CrushMap, block: Block, step: int, chosen: NDArray[np.int64], shared: "Shared"
     ) -> str:
         """Return the tier whose domains are what a block has ``chosen`` at a step."""
         code = block.choices[step].kind

@@ -282,10 +282,7 @@ def _dimensions(cluster: Cluster) -> dict[int, int]:
 
 
 def _ranges(
-    cluster: Cluster,
-    placement: Placement,
-    config: NDArray[np.int32],
-    status: NDArray[np.int8],
+    cluster: Cluster, placement: Placement, config: NDArray[np.int32], status: NDArray[np.int8]
 ) -> kernel.Ranges:
     partitions, count = cluster.partitions, len(placement)
     slots = np.diff(placement.first)
@@ -726,9 +723,7 @@ def _leaders(
 
 
 def _origins(
-    faults: FaultList,
-    given: Sequence[Mapping[str, float] | Requests | None] | None,
-    count: int,
+    faults: FaultList, given: Sequence[Mapping[str, float] | Requests | None] | None, count: int
 ) -> list[Requests | None]:
     """Read where requests come from."""
     if given is None:
@@ -797,10 +792,7 @@ def _domains(tiers: Sequence[Tiers], ids: NDArray[np.int32]) -> dict[str, list[s
 
 
 def _tags(
-    faults: FaultList,
-    given: Sequence[Sequence[str]] | None,
-    count: int,
-    asked: set[str],
+    faults: FaultList, given: Sequence[Sequence[str]] | None, count: int, asked: set[str]
 ) -> dict[str, NDArray[np.bool_]]:
     """Return the stores with each attribute; an attribute only in rules has none."""
     tags = {name: np.zeros(count, np.bool_) for name in sorted(asked)}

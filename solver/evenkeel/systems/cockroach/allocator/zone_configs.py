@@ -522,9 +522,7 @@ def _pairs(values: Sequence[tuple[str, ...]]) -> NDArray[np.float64]:
     return np.ascontiguousarray(pair)
 
 
-def configs_of(
-    wanted: Sequence[ZoneConfig],
-) -> tuple[Configs, list[tuple[Constraint, ...]]]:
+def configs_of(wanted: Sequence[ZoneConfig]) -> tuple[Configs, list[tuple[Constraint, ...]]]:
     """Lay configurations out for kernels."""
     number: dict[tuple[Constraint, ...], int] = {}
 

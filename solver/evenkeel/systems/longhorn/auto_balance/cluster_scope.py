@@ -54,11 +54,7 @@ from evenkeel.systems.longhorn.auto_balance.intake import (
     promised,
     soft,
 )
-from evenkeel.systems.longhorn.auto_balance.settings import (
-    DATA_LOCALITY,
-    Longhorn,
-    Settings,
-)
+from evenkeel.systems.longhorn.auto_balance.settings import DATA_LOCALITY, Longhorn, Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, one_by_one
 
 
