@@ -771,6 +771,8 @@ KEPT = {
     "fewer nodes than replicas": test_a_node_that_is_dead_and_decommissioned_does_not_count,
     "no zone configurations": test_without_zones_as_many_replicas_are_wanted_as_there_are,
     "no node status": test_ranges_alone_are_read_with_a_note,
+    "nodes without `is_live`": test_what_nodes_leave_open_is_noted,
+    "a `build` before v22.1": test_what_nodes_leave_open_is_noted,
     "ranges without `lease_holder`": test_ranges_without_leases_lead_nowhere,
     "localities as JSON": test_leases_alone_change,
     "a constraint on a place": (

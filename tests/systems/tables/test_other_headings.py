@@ -237,7 +237,7 @@ DRAWN = " shard_id | host \n----------+------\n 0        | a\n 1        | b\n(%d
     ("text", "cut"),
     [
         (f'{ANSWERED}, "rowcount": 2}}', False), (f'{ANSWERED}, "rowcount": 3}}', True),
-        (f'{ANSWERED}, "rowcount": -1}}', False), (f'{ANSWERED}, "cursor": "46T"}}', True),
+        (f'{ANSWERED}, "rowcount": -1}}', False),
         (ANSWERED.replace("rows", "data") + ', "rows": 5}', True),
         (ANSWERED.replace("rows", "data") + ', "rows": 2, "exception": "Code: 159"}', True),
         (REGIONS % 1, False), (REGIONS % 2, True),

@@ -46,9 +46,7 @@ def is_cut(given: Mapping[str, Any]) -> bool:
     listed = (given.get(one) for one in ("data", "rows", "stores", "regions"))
     there = next((len(one) for one in listed if isinstance(one, list)), None)
     counts = [given[one] for one in COUNTS if isinstance(given.get(one), int)]
-    return there is not None and bool(
-        given.get("exception") or given.get("cursor") or max(counts, default=0) > there
-    )
+    return there is not None and bool(given.get("exception") or max(counts, default=0) > there)
 
 
 def _plain(cell: Any) -> Any:
