@@ -25,8 +25,8 @@ from evenkeel.systems.kubernetes.workloads import Workload
 from evenkeel.systems.native.arguments import attributes_of
 
 KEEPING_AWAY = {"NoSchedule", "NoExecute"}
+# the taint of a cordon, which ``spec.unschedulable`` states, too
 CORDONED = "node.kubernetes.io/unschedulable"
-"""The taint of a cordon, which ``spec.unschedulable`` states, too."""
 
 
 def holds(one: Requirement, labels: Mapping[str, str]) -> bool:
@@ -128,10 +128,10 @@ def _tolerates(one: Toleration, taint: Taint) -> bool:
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
+# the label that every namespace has: its name; others of namespaces are not read
 NAMED = "kubernetes.io/metadata.name"
 NO_LABEL = "no node has the label of a spread that must hold, so that none takes the pods: {}"
 NOT_KEPT = "not kept: {}"
-"""The label that every namespace has: its name. Others of namespaces are not read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,11 +241,9 @@ class Eligible:
         return len(np.unique(self.codes(each.topologyKey)[self.counted(spec, each)]))
 
     def closed(self, spec: PodSpec, each: SpreadConstraint, reached: Mask) -> Mask:
-        """Return the nodes of domains that a spread looks at and no pod may come to, (N,).
-
-        Volumes are on the nodes that are reached; a spread looks at the others all the same.
-        """
+        """Return the nodes of domains that a spread looks at and no pod may come to, (N,)."""
         codes = self.codes(each.topologyKey)
+        # volumes are on the nodes that are reached; a spread looks at the others all the same
         open_to = self.open(spec) & self.ready & reached
         return self.counted(spec, each) & ~np.isin(codes, codes[open_to])
 
@@ -328,15 +326,12 @@ class Selected:
         return near
 
 
+# the label and weight of a term, and the workloads that it selects
 Asked = tuple[str, int | None, frozenset[int]]
-"""The label and weight of a term, and the workloads that it selects."""
 
 
 class Apart:
-    """Close domains for required anti-affinity, in both directions.
-
-    The first ``movable`` of the workloads may move.
-    """
+    """Close domains for required anti-affinity, in both directions."""
 
     def __init__(
         self,
@@ -345,16 +340,17 @@ class Apart:
         selected: Selected,
         stands: Sequence[Numbers],
     ) -> None:
+        # the first ``movable`` of the workloads may move
         self._movable = movable
         self._stands = stands
+        # nodes that are closed, by number of the workload, (N,) bool each
         self.closed: dict[int, Mask] = {}
-        """Nodes that are closed, by number of the workload, (N,) bool each."""
 
+        # workload and label of each term that selects others which may move, too
         self.loose: set[tuple[int, str]] = set()
-        """Workload and label of each term that selects others which may move, too."""
 
+        # what all ask for whom it selects, by number of these workloads
         self.mutual: dict[int, list[Asked]] = {}
-        """What all ask for whom it selects, by number of these workloads."""
 
         self._askers: dict[Asked, list[int]] = {}
         for w, one in enumerate(workloads):
@@ -368,10 +364,8 @@ class Apart:
     def close(
         self, codes: Callable[[str], Numbers], together: Mapping[int, frozenset[int]]
     ) -> None:
-        """Close domains, but for workloads that a rule counts ``together`` and keeps apart.
-
-        ``codes`` gives the domain of each node by a label, (N,), -1 for none.
-        """
+        """Close domains, but for workloads that a rule counts ``together`` and keeps apart."""
+        # ``codes`` gives the domain of each node by a label, (N,), -1 for none
         for (key, weight, chosen), asking in self._askers.items():
             asks = frozenset(asking)
             if weight is not None or (asks == chosen and together.get(min(chosen)) == chosen):
@@ -429,15 +423,15 @@ def chosen_by(one: Workload, term: Term, selected: Selected) -> frozenset[int]:
 
 OPEN = "selectors and labels of spreads and affinity and taints"
 HOST = "kubernetes.io/hostname"
+# tiers that every cluster has, under names that people use
 SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone": "zone"}
-"""Tiers that every cluster has, under names that people use."""
 
 
+# labels by which providers name the pool of a node
 POOLS = (
     "cloud.google.com/gke-nodepool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
     "kubernetes.azure.com/agentpool", "doks.digitalocean.com/node-pool",
 )  # fmt: skip
-"""Labels by which providers name the pool of a node."""
 
 
 def _with_pool(labels: dict[str, str]) -> dict[str, str]:
@@ -466,8 +460,8 @@ class Constraints:
         self._stands = [_stands(one, place) for one in self.everyone]
         apart = Apart(self.everyone, len(workloads), self.selected, self._stands)
         self._mutual = apart.mutual
+        # the workloads with which a rule counts each, by number; none is alone in a set
         self.together: dict[int, frozenset[int]] = self._together()
-        """The workloads with which a rule counts each, by number; none is alone in a set."""
 
         apart.close(self.eligible.codes, self.together)
         self._closed = apart.closed
@@ -617,10 +611,7 @@ class Constraints:
     def _spreads(
         self, w: int, among: frozenset[int], spread: dict[str, Amount], skew: dict[str, Amount]
     ) -> NDArray[np.bool_]:
-        """Set limits for spread constraints that count some workloads, its own among them.
-
-        The nodes are returned that are closed for it and in domains that the spreads look at.
-        """
+        """Set limits for spreads that count some workloads; return closed nodes they look at."""
         one = self.workloads[w]
         spec = one.first.spec
         looked_at = np.zeros(len(self.nodes), np.bool_)
@@ -655,13 +646,7 @@ class Constraints:
         spread: dict[str, Amount],
         skew: dict[str, Amount],
     ) -> NDArray[np.bool_]:
-        """Set the limit of a spread that must hold; return closed nodes that a skew looks at.
-
-        A closed domain never has more than now, so that others may never have more than the skew
-        beyond that. The limit is set besides, since a violated skew lets a domain grow up to the
-        fullest. If the
-        emptiest has none, the limit is enough.
-        """
+        """Set the limit of a spread that must hold; return closed nodes that a skew looks at."""
         one, tier = self.workloads[w], self.tier(each.topologyKey)
         if self.eligible.cordons(one.first.spec, each):
             self._note(one, f"a spread by {each.topologyKey} that passes over cordoned nodes")
@@ -674,6 +659,9 @@ class Constraints:
             # what stood on nodes that are not ready is made anew elsewhere
             own = codes[stands[self.eligible.ready[stands]]]
             least = min(int((own == domain).sum()) for domain in np.unique(codes[closed]))
+            # A closed domain never has more than now, so that others may never have more than the
+            # skew beyond that. The limit is set besides, since a violated skew lets a domain grow
+            # up to the fullest; if the emptiest has none, the limit is enough.
             spread[tier] = min(each.maxSkew + least, _number(spread.get(tier)))
             if least == 0:
                 return np.zeros_like(closed)

@@ -51,11 +51,11 @@ from evenkeel.systems.payload import check_names
 from evenkeel.systems.registry import Format
 
 Mask = NDArray[np.bool_]
+# labels that bind volumes to zones and regions; two underscores separate several
 ZONES = (
     "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
 )  # fmt: skip
-"""Labels that bind volumes to zones and regions; two underscores separate several."""
 
 
 class Reach:
@@ -65,11 +65,10 @@ class Reach:
         self._objects = objects
         self._nodes = [node for _, node in objects.nodes.values()]
         self._masks: dict[str, Mask] = {}
-        self.missing: dict[str, None] = {}
-        """Claims of pods that no file has."""
+        self.missing: dict[str, None] = {}  # claims of pods that no file has
 
+        # workloads with volumes on the disks of nodes, which stay behind
         self.local: dict[str, None] = {}
-        """Workloads with volumes on the disks of nodes, which stay behind."""
 
     def of_pod(self, one: Workload, pod: Pod) -> Mask:
         """Return the nodes that reach all volumes of a pod, (N,)."""
@@ -178,16 +177,14 @@ def _part(one: Workload, chosen: Sequence[int]) -> Workload:
 
 
 NAME = "kubernetes"
-MOST_NAMED = 4
-"""Most names in a note."""
+MOST_NAMED = 4  # most names in a note
 
 SEVERAL = (
     "several budgets select the pods of {}: the eviction of a pod with more than one is "
     "refused, and they stay"
 )
 
-USUAL_PODS = 110
-"""Default number of pods per kubelet."""
+USUAL_PODS = 110  # default number of pods per kubelet
 
 ALWAYS = ("cpu", "memory", PODS)
 
@@ -203,23 +200,21 @@ class Snapshot:
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from what ``kubectl get nodes,pods,pdb,pv,pvc -A -o json`` prints.
-
-    Pods that no controller replaces elsewhere, and those of daemon sets, stay; what they ask for
-    is taken from the capacity of their nodes. Where pods may not be beside those of others, nodes
-    are closed on which these stand now. What else pods ask for of pods of others, and of nodes that
-    they would rather be on, is not kept: ``cluster.native.notes`` lists it.
-    """
+    """Read a cluster from what ``kubectl get nodes,pods,pdb,pv,pvc -A -o json`` prints."""
     faults = FaultList()
     objects = gather(faults, documents)
     if not objects.nodes and not faults:
         listed = [document.name for document in documents]
         faults.add("source", listed, "lists no node: needs kubectl get nodes,pods -A -o json")
     nodes = objects.nodes = dict(sorted(objects.nodes.items()))
+    # pods that no controller replaces elsewhere, and those of daemon sets, stay; what they ask for
+    # is taken from the capacity of their nodes
     workloads, stay = sort(objects)
     place = {name: n for n, name in enumerate(nodes)}
     reach(objects, workloads, place)
     workloads = waiting_apart(workloads)
+    # where pods may not be beside those of others, nodes are closed on which these stand now; what
+    # else pods ask for of pods of others, and of nodes that they would rather be on, is not kept
     constraints = Constraints(objects, workloads, together(stay))
     rule = [constraints.rule_of(w) for w in range(len(workloads))]
     sets = sorted({*constraints.together.values()}, key=min)
@@ -359,12 +354,10 @@ def _budgeted(
     workloads: Sequence[Workload],
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
 ) -> tuple[NDArray[np.int64], set[tuple[int, int]]]:
-    """Return the least number of pods of each workload, and pods that no budget lets go, by slot.
-
-    Pods of one workload may have labels of their own, such as the role in which they run.
-    """
+    """Return the least pods of each workload, and pods that no budget lets go, by slot."""
     slots = [(p, i) for p, one in enumerate(workloads) for i in range(len(one.pods))]
     pods = [pair for one in workloads for pair in one.pods] + [(at, pod) for at, pod, _ in stay]
+    # pods of one workload may have labels of their own, such as the role in which they run
     selected = Selected(
         [
             Workload(pod.metadata.namespace, "Pod", pod.metadata.name, [(at, pod)])
@@ -419,10 +412,10 @@ def _budgeted(
 
 
 HASH = "pod-template-hash"
+# types of patches as kubectl calls them, and as the API does
 PATCHES = {
     "strategic": "application/strategic-merge-patch+json", "merge": "application/merge-patch+json",
 }  # fmt: skip
-"""Types of patches as kubectl calls them, and as the API does."""
 
 SCRIPT = """#!/bin/sh
 # Evicts pods, one after the other; disruption budgets are kept: one that allows none is waited for.
@@ -536,10 +529,7 @@ def _matched(
 def _patches(
     cluster: Cluster, snapshot: Snapshot, after: Placement, moves: Sequence[dict[str, str]]
 ) -> list[dict[str, Any]]:
-    """Return for each workload that changes the patch that makes it prefer its planned nodes.
-
-    To prefer all nodes that its pods may be on would renew them and say nothing.
-    """
+    """Return for each workload that changes the patch that makes it prefer its planned nodes."""
     scope = partition_scope(cluster)
     changed = {(one["namespace"], one["workload"]) for one in moves}
     found = []
@@ -551,6 +541,7 @@ def _patches(
         own = after.node[int(after.first[p]) : int(after.first[p + 1])]
         planned = np.unique(own[own >= 0])
         might = cluster.nodes.alive & scope.open[scope.rule[p]]  # that it is drained, no file says
+        # to prefer all nodes that its pods may be on would renew them and say nothing
         if np.isin(np.flatnonzero(might), planned).all():
             continue
         names = [cluster.nodes.names[n] for n in planned.tolist()]

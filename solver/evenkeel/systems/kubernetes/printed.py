@@ -13,31 +13,30 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.kubectl_tables import rows_of
 from evenkeel.systems.notes import Notes
 
+# the columns of ``kubectl get pods -o wide``, and a row without its titles
 USUAL = ("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE")
 UNTITLED = re.compile(
     r"[ \t]*(?:(\S+)[ \t]+)?\S+[ \t]+\d+/\d+[ \t]+[A-Z][\w:/]*[ \t]+\d+(?: \([^()\n]*\))?"
     r"[ \t]+\S+[ \t]+(?:[\da-f]*[.:][\da-f.:]*|<none>)[ \t]+\S"
 )
-"""The columns of ``kubectl get pods -o wide``, and a row without its titles."""
 
+# the beginning of a table of nodes, or of pods with their nodes
 PLACES = re.compile(
     r"^(?:.{0,200}[#$>%] +)?(?:(?:NAMESPACE|EVENT) +)*(?:NODE +(?:NAMESPACE +)?(?:NAME|POD)\b|"
     r"(?:NAME|POD) +(?:READY +STATUS .* NODE\b|STATUS +ROLES\b|(?:(?:STATUS|PHASE|IP) +)*NODE\b|"
     rf"STATUS +AGE\b.*\n[ \t]*\S+ +(?:Not)?Ready\b))|^{UNTITLED.pattern}",
     re.MULTILINE,
 )
-"""The beginning of a table of nodes, or of pods with their nodes."""
 
+# the names of pods of ReplicaSets, of ReplicationControllers of OpenShift, and StatefulSets
 OF_TEMPLATE = re.compile(
     r"(.+-(?:(?=\d*[a-z])(?=[a-z]*\d)[bcdf-hj-np-tv-xz24-9]{6,10}|[4-9bcdf]{8,10}|\d{9,10}))-"
     r"[a-z0-9]{5}"
 )
 OF_REVISION = re.compile(r"(.+-\d{1,4})-[a-z0-9]{5}\Z")
 ORDINAL = re.compile(r"(.+)-\d+")
-"""The names of pods of ReplicaSets, of ReplicationControllers of OpenShift, and StatefulSets."""
 
-STATE = re.compile(r"(?:Not)?Ready\b")
-"""The state of a node; old releases print no roles."""
+STATE = re.compile(r"(?:Not)?Ready\b")  # the state of a node; old releases print no roles
 
 PHASES = {
     "Completed": "Succeeded", "Succeeded": "Succeeded", "Evicted": "Failed", "Failed": "Failed",

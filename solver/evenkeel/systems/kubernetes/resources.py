@@ -22,17 +22,17 @@ from evenkeel.systems.kubernetes.printed import is_table, node_of, objects_of
 from evenkeel.systems.notes import Notes, Pages, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
+# a name as Kubernetes takes it: nothing in it means anything to a shell, or in a path
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
-"""A name as Kubernetes takes it: nothing in it means anything to a shell, or in a path."""
 
+# the name of a node, or an empty one for none
 Place = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?\Z")]
-"""The name of a node, or an empty one for none."""
 
 Quantity = str | Int64 | float
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Requests = dict[str, Quantity | None]
+# whether nodes that a pod may not be on count to its spread: with Ignore they do
 Policy = Literal["Honor", "Ignore"]
-"""Whether nodes that a pod may not be on count to its spread: with Ignore they do."""
 
 
 class Owner(msgspec.Struct, gc=False):
@@ -329,11 +329,11 @@ class Claim(msgspec.Struct, gc=False):
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
 
 
+# the kinds that are read; objects of other kinds are kept, and not looked at
 SHAPES: dict[str, type[msgspec.Struct]] = {
     "Node": Node, "Pod": Pod, "PodDisruptionBudget": Budget, "PersistentVolume": Volume,
     "PersistentVolumeClaim": Claim,
 }  # fmt: skip
-"""The kinds that are read; objects of other kinds are kept, and not looked at."""
 
 
 HEAD = 65536
@@ -345,6 +345,7 @@ IN_YAML = re.compile(
     rb"(List)?\s",
     re.MULTILINE,
 )
+# tables for people and their rows, what kubectl describes, and nodes as other APIs answer
 TABLE = re.compile(
     rb"^(NAMESPACE +)?NAME +(READY +(UP-TO-DATE|STATUS|AGE)|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|"
     rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): |"
@@ -353,17 +354,16 @@ TABLE = re.compile(
     rb'"allocatable"\s*:\s*\{|^[^\n]{0,200}[$#>] ?(?:sudo )?(?:kubectl|oc) ',
     re.MULTILINE,
 )
-"""Tables for people and their rows, what kubectl describes, and nodes as other APIs answer."""
 
+# objects that tell no place of a pod
 OTHER_KINDS = re.compile(
     rb"\bkind\"?\s*:\s*\"?(?:Deployment|StatefulSet|DaemonSet|ReplicaSet|Event|Service)(?:List)?\b"
 )
-"""Objects that tell no place of a pod."""
 
+# how objects begin in archives of programs in Go, which list kinds before
 KINDLESS = re.compile(
     rb'\s*\{\s*"metadata"\s*:\s*\{\s*"(?:name|generateName|annotations|creationTimestamp|labels)"\s*:'
 )
-"""How objects begin in archives of programs in Go, which list kinds before."""
 
 NO_NODES = (
     "no nodes: those without pods are unknown, the others count as ready; add kubectl get nodes"
@@ -404,10 +404,10 @@ class Objects:
     is_printed: bool = False  # whether some of them are of tables, which leave most of each out
 
 
+# a list of nothing, as of volumes in a cluster without any
 EMPTY = re.compile(
     rb'"items"\s*:\s*\[\s*\](?=[^\[]*"kind"\s*:\s*"List")|"List"[^\[]*"items"\s*:\s*\[\s*\]'
 )
-"""A list of nothing, as of volumes in a cluster without any."""
 
 
 def recognises(document: Document) -> str:

@@ -74,11 +74,7 @@ def _requests(one: Container | ContainerStatus | PodSpec | PodStatus) -> Request
 
 
 def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
-    """Return what a pod asks for: its containers, or the largest that runs before; and overhead.
-
-    What the pod asks for as a whole, resource by resource, stands for what its containers do. While
-    a container is resized, the greatest of what it asks for and what it has counts.
-    """
+    """Return what a pod asks for: its containers, or the largest that runs before; and overhead."""
     spec, status = pod.spec, pod.status
     place = f"{at}: spec"
     beside: dict[str, float] = {}
@@ -96,6 +92,7 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
             amounts(faults, f"{at}: status", given)
             for given in (_requests(held), held.allocatedResources)
         )
+        # while a container is resized, the greatest of what it asks for and what it has counts
         return _greatest(_greatest({} if status.resize_refused else asked, runs), admitted)
 
     for i, one in enumerate(spec.initContainers or ()):
@@ -115,6 +112,7 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
             ),
         ]
     )
+    # what the pod asks for as a whole, resource by resource, precedes its containers
     whole = counted(place, spec, status)
     overhead = amounts(faults, f"{place}.overhead", spec.overhead)
     ports = {
@@ -152,17 +150,17 @@ def share_of(faults: FaultList, at: str, given: int | str, count: int) -> int:
     return -(-int(found[1]) * count // 100) if found[1] else int(found[2])
 
 
+# owners that make another pod in the place of one that was evicted
 MOVABLE = {"ReplicaSet", "StatefulSet", "ReplicationController"}
-"""Owners that make another pod in the place of one that was evicted."""
 
+# owners, with their groups, that do so and have no template which a patch could change
 OPERATORS = {
     "Cluster.postgresql.cnpg.io", "InstanceSet.workloads.kubeblocks.io",
     "StrimziPodSet.core.strimzi.io",
 }  # fmt: skip
-"""Owners, with their groups, that do so and have no template which a patch could change."""
 
+# owners whose pods are made for one node, or end by themselves
 STAYING = {"DaemonSet", "Node", "Job"}
-"""Owners whose pods are made for one node, or end by themselves."""
 
 OWN_GROUPS = {"apps", "extensions"}
 MOST_NAMED = 4
