@@ -15,6 +15,7 @@ from evenkeel.systems.notes import Notes, Pages, last_states
 from evenkeel.systems.printed import CUT_OFF, HEAD
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
+# patterns that all stand at the beginning of a kind of document
 KINDS: dict[Kind, Sequence[bytes]] = {
     "server answers": (rb'"server"\s*:\s*\{\s*"name"', rb'"ver"\s*:', rb'"data"\s*:'),
     "monitoring": (
@@ -26,7 +27,6 @@ KINDS: dict[Kind, Sequence[bytes]] = {
         rb'"(?:state|streams)"\s*:',
     ),
 }
-"""Patterns that all stand at the beginning of a kind of document."""
 
 PAGE = re.compile(rb'"streams"\s*:\s*(?:\[|null)')
 FOR_PEOPLE = re.compile(
@@ -34,11 +34,11 @@ FOR_PEOPLE = re.compile(
     rb"[|\xe2\x94\x82]\s*Stream\s.*\bReplicas\b"
 )
 ASKS = "nats server request jetstream --all > jsz.json"
+# words of the nats tool and of its traces
 WORDS = re.compile(
     rb"\bnats (?:-\S+ |server |stream |str )|\$(?:SYS|JS)\.|\bio\.nats\.|"
     rb"/jsz\b|\"(?:meta_cluster|stream_detail)\"\s*:"
 )
-"""Words of the nats tool and of its traces."""
 
 SILENT = (
     "streams of which no server answers ({}): their servers are down, or they have no leader; they "
@@ -48,8 +48,8 @@ NO_LEADER = (
     "no server leads JetStream: before one does, no request moves a stream; start the servers that "
     "are missing (nats server report jetstream)"
 )
+# what stands for the name of a peer that no server has heard of since it started
 UNNAMED = "Server name unknown at this time"
-"""What stands for the name of a peer that no server has heard of since it started."""
 
 
 class Peer(msgspec.Struct, gc=False):

@@ -62,8 +62,7 @@ MOVE, LEAD, INFO = (
     "$JS.API.STREAM.LEADER.STEPDOWN",
     "$JS.API.STREAM.INFO",
 )
-NOT_A_PEER = 10040
-"""The code of an answer to who asks to leave a server that holds no replica."""
+NOT_A_PEER = 10040  # the code of an answer to who asks to leave a server that holds no replica
 
 SETTINGS = (
     Setting("SYSTEM_CONTEXT", "system", "context of the system account (nats context ls)"),
@@ -81,8 +80,7 @@ NOTES = (
     "`nats stream cluster balance` may not run beside it.",
 )
 
-Request = tuple[str, Mapping[str, Any]]
-"""A subject, and what is sent to it."""
+Request = tuple[str, Mapping[str, Any]]  # a subject, and what is sent to it
 
 
 class Known(TypedDict):
@@ -135,10 +133,8 @@ def unfit(key: tuple[str, str]) -> str:
 def directing(
     native: Mapping[str, Any], asked: Sequence[str], peers: Sequence[str], target: str
 ) -> list[str] | None:
-    """Return the tags with which a server can choose ``target`` alone; None where none do.
-
-    ``asked`` are the tags that the stream asks for, ``peers`` the servers that hold it.
-    """
+    """Return the tags with which a server can choose ``target`` alone; None where none do."""
+    # ``asked`` are the tags that the stream asks for, ``peers`` the servers that hold it
     here = native["servers"][target]
     tags = {
         name: {tag.lower() for tag in one["tags"]}
@@ -373,14 +369,11 @@ CARRIER = Carrier(
 NAME = "nats"
 KEPT = int(Flag.LEFT_ALONE | Flag.PINNED)
 IN_SYNC = int(Flag.HEALTHY | Flag.CAUGHT_UP)
-NO_PLACEMENT = "!jetstream"
-"""The tag of servers that take no further streams."""
+NO_PLACEMENT = "!jetstream"  # the tag of servers that take no further streams
 
-MOVED_SINCE = (2, 9)
-"""The release whose servers take requests that move a stream."""
+MOVED_SINCE = (2, 9)  # the release whose servers take requests that move a stream
 
-DIRECTED_SINCE = (2, 11)
-"""The release whose step-down names the next leader."""
+DIRECTED_SINCE = (2, 11)  # the release whose step-down names the next leader
 
 DIMENSIONS = ("storage", "reserved", "memory", "reserved_memory", "streams")
 MOST_NAMED = 5
@@ -408,12 +401,9 @@ def read(
     account: str = "$G",
     spread: Mapping[str, Amount] | None = None,
 ) -> Cluster:
-    """Read a cluster from what servers answer of JetStream, or streams from the API.
-
-    ``account`` is the account of streams in documents that name none: answers of ``STREAM.INFO``
-    and ``STREAM.LIST``. Servers that have a tag with the prefix ``unique_tag`` in common hold at
-    most one replica of a stream; ``spread`` replaces that rule.
-    """
+    """Read a cluster from what servers answer of JetStream, or streams from the API."""
+    # ``account`` is that of streams in documents that name none: answers of ``STREAM.INFO`` and
+    # ``STREAM.LIST``
     faults = FaultList()
     found = NatsFindings(faults, account)
     found.take(documents)
@@ -426,6 +416,8 @@ def read(
         "group": [found.accounts[one.key[0]] for one in streams],
         "native_format": NAME,
     }
+    # servers that have a tag with the prefix ``unique_tag`` in common hold at most one replica of a
+    # stream; ``spread`` replaces that rule
     unique = next((one.store.unique_tag for one in servers.values() if one.store), "")
     given |= _states(found, servers, unique)
     directs = _since(servers, DIRECTED_SINCE)
@@ -555,10 +547,7 @@ def _states(found: NatsFindings, servers: Mapping[str, Server], unique: str) -> 
 
 
 def _placement(streams: Sequence[Held], alive: Mapping[str, bool], directs: bool) -> dict[str, Any]:
-    """Return the peers and leader of each stream; one without a majority stays as it is.
-
-    Servers that no request gives a leader (``directs``) elect it alone.
-    """
+    """Return the peers and leader of each stream; one without a majority stays as it is."""
     place = {name: n for n, name in enumerate(alive)}
     leader, flags, wanted = [], [], []
     for one in streams:
@@ -567,6 +556,7 @@ def _placement(streams: Sequence[Held], alive: Mapping[str, bool], directs: bool
         lost = not leads or 2 * sum(alive[name] for name in one.peers) <= len(one.peers)
         wanted.append(len(one.peers) if lost else one.wanted)
         marks = np.array(one.flags, np.int64) | (int(MARKS) if lost else 0)
+        # servers that no request gives a leader (``directs``) elect it alone
         if leads in one.peers and len(one.peers) > 1 and not directs:
             marks[one.peers.index(leads)] |= int(Flag.ELECTED)
         flags.append(marks)
@@ -586,16 +576,14 @@ def _placement(streams: Sequence[Held], alive: Mapping[str, bool], directs: bool
 
 
 def _amounts(streams: Sequence[Held], servers: Mapping[str, Server]) -> dict[str, Any]:
-    """Return bytes and reservations as loads; the limits of servers as capacities.
-
-    A server reserves ``max_bytes`` of a stream, and compares that and what it uses with its limit,
-    each for itself. Of what is down, or did not answer, the limit is supposed to be the largest.
-    """
+    """Return bytes and reservations as loads; the limits of servers as capacities."""
     load = np.zeros((len(streams), 5))
     load[:, 4] = 1.0
     for p, one in enumerate(streams):
         config = one.stream.config
         first = 2 if config.storage == "memory" else 0
+        # a server reserves ``max_bytes`` of a stream, and compares that and what it uses with its
+        # limit, each for itself
         load[p, first : first + 2] = max(one.stream.state.bytes, 0), max(config.max_bytes, 0)
     capacity = np.zeros((len(servers), 5))
     capacity[:] = np.maximum(np.array([len(one.peers) for one in streams], np.float64) @ load, 1.0)
@@ -603,6 +591,7 @@ def _amounts(streams: Sequence[Held], servers: Mapping[str, Server]) -> dict[str
     for n, store in stores.items():
         capacity[n, :4] = np.repeat([float(store.max_storage), float(store.max_memory)], 2)
     if stores:
+        # of what is down, or did not answer, the limit is supposed to be the largest
         silent = [n for n in range(len(servers)) if n not in stores]
         capacity[silent] = capacity[[*stores]].max(axis=0)
     kept = [d for d in range(5) if d in (0, 4) or load[:, d].any()]

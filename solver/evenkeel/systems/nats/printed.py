@@ -18,6 +18,7 @@ from evenkeel.systems.csv_text import Table, table_of
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import tables_in
 
+# the beginning of a description, the streams by their kind, its part on peers, and a line
 INFORMATION = re.compile(
     r"^Information for (Stream|Key-Value Store Bucket|Object Store Bucket|Consumer) (\S+)",
     re.MULTILINE,
@@ -26,17 +27,15 @@ LISTED = "io.nats.jetstream.api.v1.stream_list_response"
 PREFIX = {"Stream": "", "Key-Value Store Bucket": "KV_", "Object Store Bucket": "OBJ_"}
 CLUSTER = re.compile(r"^[ \t]*Cluster Information:[ \t]*\n((?:[ \t]*\n|[ \t]+\S[^\n]*\n?)*)", re.M)
 FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z ]*?):[ \t]+(\S.*)$", re.MULTILINE)
-"""The beginning of a description, the streams by their kind, its part on peers, and a line."""
 
+# the title of a table with names of streams alone, and its lines
 SILENT = re.compile(r"Inaccessible Streams[ \t|│]*\n((?:[ \t]*[^\w\s][^\n]*(?:\n|\Z))*)")
-"""The title of a table with names of streams alone, and its lines."""
 
-LEADERLESS = "No cluster meta leader found"
-"""What the report on servers warns of below its tables."""
+LEADERLESS = "No cluster meta leader found"  # what the report on servers warns of below its tables
 
 YES, NO = {"true", "yes"}, {"false", "no"}
+# the states of peers
 CURRENT, OUTDATED, OFFLINE = {"current": True}, {"current": False}, {"offline": True}
-"""The states of peers."""
 
 
 def in_json(document: Document) -> tuple[Document, ...]:
