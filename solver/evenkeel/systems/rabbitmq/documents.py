@@ -22,37 +22,38 @@ Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
 Raw = dict[str, Any]
 Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
+# what a page of ``/api/queues`` has, and one queue of ``/api/queues/VHOST/NAME`` has not
 PAGE = re.compile(rb'"items"\s*:\s*\[')
-"""What a page of ``/api/queues`` has, and one queue of ``/api/queues/VHOST/NAME`` has not."""
 
+# a request for one queue, whose answer ``jq`` may have stripped of the name
 REQUEST = re.compile(rb"/api/queues/([^/\s\"'?|;)]+)/([^/\s\"'?|;)]+)")
-"""A request for one queue, whose answer ``jq`` may have stripped of the name."""
 
+# the kind of a queue, where no members are listed
 OF_KIND = re.compile(rb'"type"\s*:\s*"(?:quorum|stream|classic)"')
-"""The kind of a queue, where no members are listed."""
 
+# the name of a node in ``/api/nodes``, of which some columns alone may have been asked for
 NODES = re.compile(rb'"name"\s*:\s*"[^"@\\]+@')
-"""The name of a node in ``/api/nodes``, of which some columns alone may have been asked for."""
 
 QUORUM = {"quorum", "rabbit_quorum_queue"}
+# states of ``cluster_status`` outside of maintenance, and in it
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
 UNDER_WAY = {
     "marked for maintenance", "draining", "drained", "maintenance", "under maintenance"
 }  # fmt: skip
-"""States of ``cluster_status`` outside of maintenance, and in it."""
 
+# the command and the banner of a listing, each with its virtual host, "/" where it has none
 LISTING = re.compile(
     rb"^Listing queues for vhost (\S+) \.\.\.|"
     rb"\blist_queues\b(?:(?:[^\n\\]|\\\n)*? (?:-p|--vhost)[ =]([^\s'\"]+))?",
     re.MULTILINE,
 )
-"""The command and the banner of a listing, each with its virtual host, "/" where it has none."""
 
 FOR_PEOPLE = re.compile(
     rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
     rb"|Raft State|^(?:Disk Nodes|Running Nodes)\s*$|^(?:vhost\t)?name\t",
     re.MULTILINE,
 )
+# other documents about queues, by their pattern
 OTHERS = {
     rb"Raft State": "is quorum_status of one queue",
     rb"^Re-balancing leaders of ": "is what a rebalance did, and names no queue",
@@ -68,15 +69,14 @@ OTHERS = {
         'lists nodes of Kubernetes; zones are read as {"rabbit@a": "zone-1"}'
     ),
 }
-"""Other documents about queues, by their pattern."""
 
 ASKS = "rabbitmqctl list_queues name type leader members online --formatter json"
 LISTED = f"list all with {ASKS}"
 
+# words of RabbitMQ's tools, and names of its nodes
 WORDS = re.compile(
     rb"\brabbitmq(?:ctl|admin|-queues|-streams|-diagnostics)\b|\brabbit[\w-]*@\w|\bListing queues\b"
 )
-"""Words of RabbitMQ's tools, and names of its nodes."""
 
 CUT_SHORT = (
     "a cluster_status that ends behind {}: states, alarms and partitions of nodes behind it are "

@@ -49,11 +49,11 @@ LEAVE = (
     "stays only where its node may keep it"
 )
 
+# texts that need no escapes within Erlang quotes
 PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
-"""Texts that need no escapes within Erlang quotes."""
 
+# options, NUL, and characters that a shell interprets within quotes
 UNFIT = re.compile(r"^-|[\0$`\\]")
-"""Options, NUL, and characters that a shell interprets within quotes."""
 
 FUNCTIONS = r"""
 evaluate() { rabbitmqctl -q eval "$1"; }
@@ -97,27 +97,23 @@ BEHIND = 1000  # entries of a queue's log by which a member that has caught up m
 
 
 class QueueChange(NamedTuple):
-    """Changes of one queue: joining and leaving nodes, and the new leader, "" for no change.
-
-    Of the leaving nodes, ``lost`` ones are down.
-    """
+    """Changes of one queue: joining and leaving nodes, and the new leader, "" for no change."""
 
     vhost: str
     queue: str
     joins: Sequence[str]
     leaves: Sequence[str]
     leader: str
-    lost: Sequence[str] = ()
+    lost: Sequence[str] = ()  # leaving nodes that are down
 
 
 def why_unfit(text: str) -> str:
     """Return why a text cannot be an argument of a command, even if quoted; "" if it can.
 
-    Some packages wrap the tools in a script that hands arguments to a second shell.
-
     >>> why_unfit("orders"), why_unfit("amq.$1")[:26]
     ('', 'cannot stand in a command:')
     """
+    # some packages wrap the tools in a script that hands arguments to a second shell
     if UNFIT.search(text):
         return "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
     if any(0xD800 <= ord(letter) < 0xE000 for letter in text):
@@ -133,11 +129,7 @@ def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
 
 
 def lines_of(change: QueueChange) -> str:
-    """Return the calls for a queue: joins first, then the leader, then leaves.
-
-    Lost members leave before all: they count for the majority, which a joining member would have
-    to be part of before it has caught up.
-    """
+    """Return the calls for a queue: joins first, then the leader, then leaves."""
     return "".join(f"{line}\n" for line in _script_calls(change))
 
 
@@ -148,6 +140,8 @@ def _script_calls(change: QueueChange) -> Iterator[str]:
         test = shlex.quote(has_member(change.vhost, change.queue, node))
         return f"leave {queue} {shlex.quote(node)} {test}"
 
+    # lost members count for the majority, which a joining one would have to be part of before it
+    # has caught up
     yield from map(leave, change.lost)
     for node in change.joins:
         test = shlex.quote(has_member(change.vhost, change.queue, node))
@@ -344,15 +338,13 @@ set -u
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the planned queues, the script that changes them, and its undo.
-
-    A path that ends in ``.sh`` is that of the script; the queues are left out then. Without a
-    placement, the queues are returned as read.
-    """
+    """Return the planned queues, the script that changes them, and its undo."""
     native = native_of(cluster)
+    # without a placement, the queues are returned as read
     if placement is None:
         return {path: encode_rows(native["queues"])}
     there, back, after = _changes(cluster, placement, native)
+    # a path that ends in ``.sh`` is that of the script; the queues are left out then
     script = path if path.suffix == ".sh" else path.with_suffix(".sh")
     files = {} if path == script else {path: encode_rows(after)}
     return files | {script: _script(there), script.with_suffix(".undo.sh"): _script(back)}
@@ -418,13 +410,9 @@ COUNT = "members"  # the dimension that counts members; what waits in a queue is
 def read(
     documents: Sequence[Document], *, vhost: str = "/", spread: Mapping[str, Amount] | None = None
 ) -> Cluster:
-    """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
-
-    Without types of queues, all with members count as quorum queues.
-    Members on nodes that are no longer of the cluster count as down for good.
-    A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
-    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that name none.
-    """
+    """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON."""
+    # without types of queues, all with members count as quorum queues; ``vhost`` is the virtual
+    # host of queues that name none
     faults = FaultList()
     found = gather(faults, documents, vhost)
     if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
@@ -447,12 +435,15 @@ def read(
             "keys": {name: [*key] for name, key in zip(names, keys, strict=True)},
         },
     }
+    # members on nodes that are no longer of the cluster count as down for good
     gone = _gone(found, queues)
     given["gone"] = np.array([name in gone for name in nodes], np.bool_)
     given |= _states(found, queues, nodes)
     alive = dict(zip(nodes, given["alive"].tolist(), strict=True))
     given |= _placement(found, keys, place, alive)
     given |= _amounts(found, keys, queues, nodes)
+    # a file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue
+    # apart; ``spread`` replaces that rule
     given |= _zones(found, queues, nodes, given["alive"], spread)
     given["native"]["notes"] = [*found.notes, *_beside(found)]
     source = largest(documents)
@@ -526,11 +517,9 @@ def _beside(found: QueueFindings) -> Iterator[str]:
 
 
 def _states(found: QueueFindings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
-    """Return the states of nodes; without a status, nodes that are online for a queue are up.
-
-    So are those that a status which is not there to its end may leave out.
-    """
+    """Return the states of nodes; without a status, nodes that are online for a queue are up."""
     up = {*found.running}
+    # a status that is not there to its end may leave out nodes that run
     if not found.nodes or found.may_miss_running:
         supposed = set[str]() if found.nodes else {*nodes}  # where nothing tells
         for queue in queues:
@@ -555,11 +544,7 @@ def _placement(
     place: Mapping[str, int],
     alive: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """Return the members and leader of each queue; queues without a majority stay.
-
-    A member that does not run on a node that does counts as one without a vote: it cannot lead.
-    One that has no vote yet stays, as another one could take its part otherwise.
-    """
+    """Return the members and leader of each queue; queues without a majority stay."""
     strange: dict[str, list[str]] = {}
     halted: dict[str, list[str]] = {}
     learning: dict[str, list[str]] = {}
@@ -608,9 +593,12 @@ def _placement(
             known
             | (HEALTHY if name in online else 0)
             | (CAUGHT_UP if name in runs else 0)
+            # one without a vote yet stays, as another one could take its part otherwise
             | (PINNED if name in queue.learners else 0)
             for name in members
         ]
+        # a member that does not run on a node that does counts as one without a vote: it cannot
+        # lead
         idle = [
             name for name in members
             if alive.get(name, False) and name not in runs and name != leads_it and not lost
@@ -721,8 +709,8 @@ def _zones(
     return given | {"rule": np.array(own, np.int64)}
 
 
+# leaders serve clients, and a transfer moves no data: they are levelled as well
 USUAL = {"level": 0.05, "leaders": 0.1}
-"""Leaders serve clients, and a transfer moves no data: they are levelled as well."""
 
 FORMAT = Format(
     name="rabbitmq",

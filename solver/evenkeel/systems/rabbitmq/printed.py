@@ -19,49 +19,49 @@ from evenkeel.systems.csv_text import read_table
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD, is_cut
 
+# the titles of a table with the members of queues
 TITLES = re.compile(
     rb"^[ \t|\"\xe2\x94\x82]*(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",
     re.MULTILINE,
 )
-"""The titles of a table with the members of queues."""
 
+# a row without titles, and the columns that are usual
 ROW = re.compile(rb"^[ \t]*\S+[ \t]+(?:quorum|stream)[ \t]+\S+@\S+[ \t]+\[[^\]\n]*\]", re.MULTILINE)
 COLUMNS = b"name type leader members"
-"""A row without titles, and the columns that are usual."""
 
 CELL = re.compile(rb"\[[^\]\n]*\]|\S+")
-MARKS = (b"\t", b"|", "│".encode(), b'",')
-"""What parts cells, where blanks do not."""
+MARKS = (b"\t", b"|", "│".encode(), b'",')  # what parts cells, where blanks do not
 
+# the banner or command above a listing, with its virtual host and its columns
 LISTING = re.compile(
     rb"^(?:Listing queues for vhost (\S+) \.\.\.[ \t]*|"
     rb"[^\n]*\blist_queues\b(?=(?:[^\n]*?[ \t](?:-p|--vhost)[ =](\S+))?)"
     rb"((?:[ \t]+[a-z_]+)*)[^\n]*)$",
     re.MULTILINE,
 )
-"""The banner or command above a listing, with its virtual host and its columns."""
 
+# what ends a table: a blank line, unless a queue follows, a command, or a prompt
 END = re.compile(
     rb"\n[ \t]*(?:\n(?![^\n]*@)|\.\.\.done|"
     rb"(?:[^\n\t|]*[#$>%] ?)?(?:(?:sudo|kubectl|k|oc|docker|podman) [^\n\t|]*)?"
     rb"\brabbitmq(?:ctl|admin|-(?:queues|diagnostics|streams|upgrade))[ \t])|"
     rb"\n[^\n\t|]*[#$>%][ \t]*(?=\n|\Z)"
 )
-"""What ends a table: a blank line, unless a queue follows, a command, or a prompt."""
 
 STATUS = re.compile(rb"Status of quorum queue ([^\n]+?) on node \S+? ?\.\.\.[^\n]*\n")
+# the raft states of members that do not answer, and the form of one, which no crash has
 NOT_ONLINE = {"noproc", "timeout", "nodedown", "unknown", "unreachable", "error"}
 STATE = re.compile(r"[a-z_]+")
-"""The raft states of members that do not answer, and the form of one, which no crash has."""
 
-LEARNERS = {"promotable", "non_voter"}
-"""The memberships without a vote."""
+LEARNERS = {"promotable", "non_voter"}  # the memberships without a vote
 
+# the command that asks for the status of a queue, a virtual host, and an option with its value
 ASKED = re.compile(rb"^[^\n]*\bquorum_status\b([^\n]*)$", re.MULTILINE)
 VHOST = re.compile(rb"[ \t](?:-p|--vhost)[ =](\S+)")
 OPTION = re.compile(rb"[ \t]--?[a-z][\w-]*[ =]\S+")
-"""The command that asks for the status of a queue, a virtual host, and an option with its value."""
 
+# the parts of a status of a cluster: its banner, or the first title where ``-q`` leaves none; a
+# title above lines; before RabbitMQ 3.8, names and nodes
 CLUSTER = re.compile(
     rb"^(?:Cluster status of node \S+? ?\.\.\.[^\n]*\n|Basics[ \t]*\n\s*(?=Cluster name:))",
     re.MULTILINE,
@@ -69,15 +69,13 @@ CLUSTER = re.compile(
 TITLE = re.compile(r"(?:^|\n)([A-Z][A-Za-z ]+)[ \t]*\n[ \t]*\n")
 TERM = re.compile(r"\{(disc|ram|running_nodes),\s*\[([^\]]*)\]")
 ATOM = re.compile(r"'?([^\s',]+@[^\s',]+)'?")
-"""The parts of a status of a cluster: its banner, or the first title where ``-q`` leaves none; a
-title above lines; before RabbitMQ 3.8, names and nodes."""
 
+# a line of a node and its zone
 ZONE = re.compile(rb"([\w.-]+@[\w.-]+)[ \t:=,]+([\w.-]+)[ \t]*\r?(?:\n|\Z)")
-"""A line of a node and its zone."""
 
 ERLANG = re.compile(rb"\A\s*\[\[\{name,<<")
+# a name and its value, as Erlang prints them
 PAIR = re.compile(rb"\{(\w+),(?:<<\"([^\"]*)\">>|'([^']*)'|(\[[^\]]*\])|([^{}\[\]]*))\}")
-"""A name and its value, as Erlang prints them."""
 
 
 class _Member(msgspec.Struct):
@@ -143,10 +141,8 @@ def _status_of_cluster(data: bytes) -> dict[str, Any]:
 
 
 def _rows_of_tables(faults: FaultList, data: bytes, cut: list[bool]) -> Iterator[dict[str, Any]]:
-    """Yield the queues of all tables, with the virtual host that their banner or command names.
-
-    ``cut`` receives whether each is a box without its lower border.
-    """
+    """Yield the queues of all tables, with the virtual host that their banner or command names."""
+    # ``cut`` receives whether each is a box without its lower border
     begins = [0, *(one.start() for one in LISTING.finditer(data)), len(data)]
     columns = COLUMNS
     for begin, end in pairwise(begins):
