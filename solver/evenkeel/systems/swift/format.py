@@ -69,12 +69,7 @@ TierPath = tuple[str, ...]  # a domain, or a device: region, zone, server, devic
 
 
 def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
-    """Read a cluster from a ring.
-
-    Replicas of a partition stand as far apart as weights let them: in no region, zone or server
-    are more of them than its own share, rounded up; ``spread`` replaces that, for all domains of
-    a tier alike. A device of weight 0 gives away what it has.
-    """
+    """Read a cluster from a ring."""
     document = the_only(documents, NAME)
     faults = FaultList()
     ring = read_ring(faults, document)
@@ -120,6 +115,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
             f"replicas on devices that are not there, which count as none: {some_of(strange, str)}"
         )
     given |= _amounts(ring, devices)
+    # ``spread`` replaces the shares that weights give, for all domains of a tier alike
     given |= _tiers(ring, devices, spread)
     return build(faults, given, lambda path: f"{document.name}: {path}")
 
@@ -186,11 +182,7 @@ def _amounts(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
 def _tiers(
     ring: Ring, devices: Sequence[Device], spread: Mapping[str, Amount] | None
 ) -> dict[str, Any]:
-    """Return tiers, and how many replicas of a partition each domain may have.
-
-    Domains that may have fewer than the greatest of their tier have a tier of their own, which
-    does not nest, such as ``zone of at most 1``.
-    """
+    """Return tiers, and how many replicas of a partition each domain may have."""
     labels = {
         "region": [f"r{one.region}" for one in devices],
         "zone": [f"z{one.zone}" for one in devices],
@@ -213,6 +205,8 @@ def _tiers(
             if len(path) == depth
         }
         found[tier] = max(most.values())
+        # domains that may have fewer than the greatest of their tier have a tier of their own,
+        # which does not nest, such as ``zone of at most 1``
         for amount in sorted({*most.values()} - {found[tier]}, reverse=True):
             own = f"{tier} of at most {amount}"
             found[own] = amount
@@ -225,14 +219,10 @@ def _tiers(
 def shares_of(weight: Mapping[TierPath, float], replicas: float) -> dict[TierPath, float]:
     """Return how many replicas of each partition each domain should have, by its path.
 
-    ``weight`` is that of devices by their paths. A domain gets no more than it has devices: what
-    it cannot hold goes to those beside it, by weight.
-
-    OpenStack Swift, ``RingBuilder._build_weighted_replicas_by_tier``.
-
     >>> shares_of({("a", "1"): 300.0, ("b", "2"): 100.0, ("b", "3"): 100.0}, 2.0)
     {('a',): 1.0, ('a', '1'): 1.0, ('b',): 1.0, ('b', '2'): 0.5, ('b', '3'): 0.5}
     """
+    # OpenStack Swift, ``RingBuilder._build_weighted_replicas_by_tier``
     found: dict[TierPath, float] = {}
 
     def share_out(inside: Mapping[TierPath, float], depth: int, amount: float) -> None:
@@ -244,6 +234,7 @@ def shares_of(weight: Mapping[TierPath, float], replicas: float) -> dict[TierPat
         while open_to:
             total = sum(sum(members.values()) for members in open_to.values())
             wanted = {at: left * sum(members.values()) / total for at, members in open_to.items()}
+            # a domain gets no more than it has devices: what it cannot hold goes to those beside it
             full = [at for at in open_to if wanted[at] > len(open_to[at])]
             if not full or len(full) == len(open_to):  # no domain has space for the rest
                 share |= wanted
@@ -260,16 +251,14 @@ def shares_of(weight: Mapping[TierPath, float], replicas: float) -> dict[TierPat
     return found
 
 
+# the time in every ring that Swift writes, so that the same ring has the same bytes
 MOMENT = 1300507380
-"""The time in every ring that Swift writes, so that the same ring has the same bytes."""
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return a ring, and with a placement the one of before beside it.
-
-    A ring is given to Swift as it is. Its builder does not know of it: the next rebalance starts
-    from what the builder had.
-    """
+    """Return a ring, and with a placement the one of before beside it."""
+    # A ring is given to Swift as it is. Its builder does not know of it: the next rebalance starts
+    # from what the builder had.
     faults = FaultList()
     ids, text = _ring_of(cluster)
     target = cluster.placement if placement is None else placement
@@ -425,11 +414,9 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
 
 
 def _handed_out(file: str) -> list[Command]:
-    """Return what brings a ring to all nodes and waits for replication.
-
-    A ring that some nodes may have comes to all of them before anything else is done, which is why
-    all of it is recorded first.
-    """
+    """Return what brings a ring to all nodes and waits for replication."""
+    # a ring that some nodes may have comes to all of them before anything else is done, which is
+    # why all of it is recorded first
     steps = [
         Command(["${DISTRIBUTE}", "${FILE}"], file=file),
         Command(["cp", "--", "${FILE}", "${RING}.part"], file=file),

@@ -33,8 +33,8 @@ METADATA, DEVICES, ASSIGNMENTS = (
 CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 HEAD = 65536
 HASH_BITS = 32
+# the device of a replica that has none, in version 1; the greatest number in version 2
 NO_DEVICE = 65535
-"""The device of a replica that has none, in version 1; the greatest number in version 2."""
 
 NONE = -1  # the same once it is read
 MOST_DEVICES = 2**32 - 1  # devices are numbered below it: more than version 1 can name
@@ -70,8 +70,8 @@ class Metadata(msgspec.Struct):
     next_part_power: int | None = None
 
 
+# of each section where it begins and ends, packed and unpacked, and its checksum
 Index = dict[str, tuple[int | None, int, int | None, int | None, str | None, str | None]]
-"""Of each section where it begins and ends, packed and unpacked, and its checksum."""
 
 
 class Ring(NamedTuple):
@@ -103,13 +103,13 @@ def recognises(document: Document) -> str:
 
 ASKS = "the ring itself, such as /etc/swift/object.ring.gz"
 
+# lines that Swift's tools print of a ring or cluster
 WORDS = re.compile(
     rb"^\S+, build version \d+|^Devices: +id |--> Starting reconnaissance|^Dispersion is |"
     rb"^Queried \d+ (?:objects|containers) for dispersion|^Server:Port Device|"
     rb"\bswift-(?:ring|recon)",
     re.MULTILINE,
 )
-"""Lines that Swift's tools print of a ring or cluster."""
 
 
 def hint(document: Document) -> str:
@@ -285,15 +285,12 @@ def _section(data: bytes, begin: int) -> bytes | None:
 
 
 def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) -> bool:
-    """Return whether the number of replicas fits the header; the last row may be short.
-
-    Swift writes the number of rows, so only a checksum distinguishes a short row from a truncated
-    file.
-    """
+    """Return whether the number of replicas fits the header; the last row may be short."""
     parts = 1 << (HASH_BITS - head.part_shift)
     whole, fraction = divmod(head.replica_count, 1.0)
     least = int(whole) * parts + math.floor(fraction * parts)
     most = least + (fraction > 0.0)
+    # Swift writes the number of rows: only a checksum tells a short row from a truncated file
     if document.checked and whole and not fraction:
         least -= parts - 1
     if rest % 2 or not least <= rest // 2 <= most:
