@@ -19,26 +19,26 @@ from evenkeel.systems.qdrant.telemetry import answers_of
 Kind = Literal["shards of a collection", "peers", "collection", "telemetry", ""]
 HEAD = 65536
 DIGITS = 20  # digits of the largest number of a peer
+# texts that all stand at the beginning of a kind of document
 KINDS: dict[Kind, tuple[bytes, ...]] = {
     "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
     "peers": (b'"peers"', b'"uri"'),
     "collection": (b'"optimizer_status"', b'"shard_number"'),
     "telemetry": (b'"collections"', b'"shards"'),
 }
-"""Texts that all stand at the beginning of a kind of document."""
 
+# what the shards in telemetry have, and those of other systems have not
 OF_SHARDS = re.compile(rb'"replicate_states"|"replicas"\s*:\s*\[\s*(?:\]|\{\s*"peer_id")')
-"""What the shards in telemetry have, and those of other systems have not."""
 
 ASKS = "the answers of GET /cluster, and of GET /collections/NAME/cluster of each peer"
 
+# words of requests and answers
 WORDS = re.compile(
     rb"(?i:\bqdrant)|\b(?:local|remote)_shards\b|\"peer_id\"\s*:|\"result\"\s*:\s*\{\s*\"collections\""
 )
-"""Words of requests and answers."""
 
+# a request whose answer does not name the collection
 REQUEST = re.compile(rb"(?:/|\bGET +)collections/([^/\s\"'?|;)]+)")
-"""A request whose answer does not name the collection."""
 
 
 class Shard(msgspec.Struct, gc=False):
@@ -91,17 +91,14 @@ class Result(msgspec.Struct):
 
 
 class Answer(Result):
-    """An answer, or its result alone, as ``jq .result`` prints it.
-
-    ``collection`` is none of Qdrant's: it names what the answer does not.
-    """
+    """An answer, or its result alone, as ``jq .result`` prints it."""
 
     result: Result | None = None
-    collection: str = ""
+    collection: str = ""  # none of Qdrant's: it names what the answer does not
 
 
+# an answer with its place, its collection, and as it was
 Given = tuple[str, str, Result, dict[str, Any]]
-"""An answer with its place, its collection, and as it was."""
 
 Key = tuple[str, int]  # a collection and the number of a shard
 
@@ -180,12 +177,10 @@ class QdrantFindings:
         return unquote(stem.rpartition("@")[0] or stem)
 
     def unround(self) -> None:
-        """Put the peers of the cluster for numbers that a tool without 64 bits made of them.
-
-        An answer on the cluster has them as texts, which no tool rounds.
-        """
+        """Put the peers of the cluster for numbers that a tool without 64 bits made of them."""
         listed = self.listed or {}
         like = Counter(map(float, listed))
+        # an answer on the cluster has them as texts, which no tool rounds
         exact = {int(float(one)): one for one in listed if like[float(one)] == 1}
         seen = {*self.answered, *(p for one in self.shards.values() for p in one)}
         for peer in sorted(seen - listed.keys() - {-1}):

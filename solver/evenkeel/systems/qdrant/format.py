@@ -48,11 +48,11 @@ NAME = "qdrant"
 DIMENSIONS = ["points", "shards"]
 KEPT = int(Flag.LEFT_ALONE | Flag.PINNED)
 IN_SYNC = int(Flag.HEALTHY | Flag.CAUGHT_UP)
+# the states of a replica that has all points; others are being restored, or wait for that
 WHOLE = ("Active", "Listener")
-"""The states of a replica that has all points; others are being restored, or wait for that."""
 
+# what stands in the refusal of a request that was sent before
 DONE = ("is already involved in transfer", "is not active", "has no replica of shard")
-"""What stands in the refusal of a request that was sent before."""
 
 SETTINGS = (
     Setting("QDRANT", "http://localhost:6333", "address of a peer for clients"),
@@ -81,12 +81,10 @@ class ShardRow(NamedTuple):
 
 
 def read(documents: Sequence[Document], *, collection: str = "collection") -> Cluster:
-    """Read a cluster from what peers answer on collections, on their shards and on the cluster.
-
-    An answer does not name its collection: a file is named after it, up to the last ``@`` if
-    there is one (``wiki.json``, ``wiki@peer2.json``), with ``%2F`` and the like for what a file
-    name cannot hold. ``collection`` is the name where there is no file.
-    """
+    """Read a cluster from what peers answer on collections, on their shards and on the cluster."""
+    # An answer does not name its collection: a file is named after it, up to the last ``@`` if
+    # there is one (``wiki.json``, ``wiki@peer2.json``), with ``%2F`` and the like for what a file
+    # name cannot hold. ``collection`` is the name where there is no file.
     faults = FaultList()
     found = QdrantFindings(faults, collection)
     found.take(documents)
@@ -141,10 +139,7 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
 
 
 def _lives(found: QdrantFindings, peer: int) -> bool:
-    """Return whether a peer is up: no answer says so of another one than itself.
-
-    One that does not answer is down if messages do not reach it, or all its replicas are dead.
-    """
+    """Return whether a peer is up, which no answer says of another one than itself."""
     if peer in found.answered:
         return True
     unreached = (found.listed or {}).get(peer, "").rstrip("/") in found.unreached
@@ -204,10 +199,7 @@ def _held(found: QdrantFindings, key: Key, alive: Mapping[int, bool], gone: set[
 
 
 def _loads(found: QdrantFindings, keys: Sequence[Key]) -> Any:
-    """Return the points of each shard, as the replica with most of them has, and 1, (P, 2).
-
-    A shard without a count is taken to be as large as the others of its collection on average.
-    """
+    """Return the points of each shard, as the replica with most of them has, and 1, (P, 2)."""
     most = {key: max((one.points for one in found.shards[key].values()), default=-1)
             for key in keys}  # fmt: skip
     known: dict[str, list[int]] = {}
@@ -218,6 +210,7 @@ def _loads(found: QdrantFindings, keys: Sequence[Key]) -> Any:
     for p, key in enumerate(keys):
         load[p, 0] = most[key]
         if most[key] < 0:
+            # a shard without a count is taken to be as large as the others of its collection
             others = known[key[0]] or every or [0]
             load[p, 0] = sum(others) / len(others)
             note = "shards without a number of points, which only their own peers give; they "
@@ -277,16 +270,14 @@ def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[d
 def _requests(
     cluster: Cluster, name: str, before: Sequence[int], after: Sequence[int]
 ) -> tuple[list[Request], list[Request]]:
-    """Return the copies of a shard, one after the other, and what is dropped after them.
-
-    A replica that is down cannot be moved: another one is copied, and it is dropped.
-    """
+    """Return the copies of a shard, one after the other, and what is dropped after them."""
     alive, peer = cluster.nodes.alive, [int(one) for one in cluster.nodes.names]
     shard = native_of(cluster)["shards"][name][1]
     leaves, joins = comers(after, before), comers(before, after)
     sources = [n for n in leaves if alive[n]]
     copies = []
     for target in joins:
+        # a replica that is down cannot be moved: another one is copied, and it is dropped
         kind = "move_shard" if sources else "replicate_shard"
         stays = (n for n in before if n >= 0 and alive[n])
         source = sources.pop(0) if sources else next(stays)

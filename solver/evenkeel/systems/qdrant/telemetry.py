@@ -28,16 +28,13 @@ class Local(msgspec.Struct, gc=False):
 
 
 class Shard(msgspec.Struct):
-    """A shard: with ``replicas`` in telemetry of the cluster, with ``replicate_states`` of a peer.
-
-    The keys of the latter are numbers of peers.
-    """
+    """A shard: of the cluster with ``replicas``, of a peer with ``replicate_states``."""
 
     id: Int32
     key: str | int | None = None
     replicas: list[ShardReplica] = []
     local: Local | None = None
-    replicate_states: dict[str, str] = {}
+    replicate_states: dict[str, str] = {}  # by the number of a peer
 
 
 class Collection(msgspec.Struct):
