@@ -23,46 +23,40 @@ from typing import BinaryIO, NoReturn, cast
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
+# a path, the content itself, or an open binary file such as ``sys.stdin.buffer``
 Source = str | os.PathLike[str] | bytes | BinaryIO
-"""A path, the content itself, or an open binary file such as ``sys.stdin.buffer``."""
 
-MOST_GROWTH = 250
-"""Times by which what is packed may grow; what systems print grows less."""
+MOST_GROWTH = 250  # times by which what is packed may grow; what systems print grows less
 
-FREE_GROWTH = 2**22
-"""Bytes to which even the smallest packed file may grow."""
+FREE_GROWTH = 2**22  # bytes to which even the smallest packed file may grow
 
+# bytes of a file, and to which a packed one may grow: more than any system's dump
 MOST_BYTES = 2**33
-"""Bytes of a file, and to which a packed one may grow: more than any system's dump."""
 
-PIECE = 2**24
-"""Bytes that are read, or unpacked, at a time."""
+PIECE = 2**24  # bytes that are read, or unpacked, at a time
 
+# bytes that are unpacked before as much has been taken from the packed file as they stand for
 BEFOREHAND = 2**26
-"""Bytes that are unpacked before as much has been taken from the packed file as they stand for."""
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
-TAR = slice(257, 262)
-"""Where a tar archive says that it is one."""
+TAR = slice(257, 262)  # where a tar archive says that it is one
 
-HEAD_OF_ZIP = 512
-"""Bytes of a zip archive in which the name of its first member stands."""
+HEAD_OF_ZIP = 512  # bytes of a zip archive in which the name of its first member stands
 
+# bytes of a file that is looked into before all of it is read, and how many of them
 LARGE, BEGINNING = 2**28, 2**20
-"""Bytes of a file that is looked into before all of it is read, and how many of them."""
 
+# where a value of JSON begins on a line, after what ``helix-admin.sh`` puts before it
 VALUE = re.compile(rb'^[ \t]*(?:[A-Z]\w*: )?(?=\{\s*["}]|\[\s*[\[{"\]])', re.MULTILINE)
-"""Where a value of JSON begins on a line, after what ``helix-admin.sh`` puts before it."""
 
+# the beginning of an object of JSON, or of a list of them
 ANSWER = re.compile(rb'\s*(?:\[\s*)?\{\s*"')
-"""The beginning of an object of JSON, or of a list of them."""
 
+# a text of JSON, or a bracket outside of one
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
-"""A text of JSON, or a bracket outside of one."""
 
-SHOWN = 60
-"""Characters of a text that are quoted in a fault."""
+SHOWN = 60  # characters of a text that are quoted in a fault
 
 
 @dataclass(frozen=True)
@@ -167,10 +161,8 @@ class Document:
             return self.data.decode("utf-8", "replace")
 
     def values(self) -> "tuple[Document, ...]":
-        r"""Return the objects and lists of JSON that begin on lines of their own; else itself.
-
-        Other lines are what a tool prints around JSON.
-        """
+        r"""Return the objects and lists of JSON that begin on lines of their own; else itself."""
+        # other lines are what a tool prints around JSON
         found, before, done = [], self.before, 0
         for start, end in values_in(self.data):
             before += self.data[done:start]
@@ -207,6 +199,7 @@ FRAMES = "read it with pandas and give its frames to ek.Cluster.from_frames, or 
 UNPACK = "unpack it (gzip, zip and tar are read)"
 PICTURE = "is a picture: give the text that it shows"
 
+# what files are that no system reads, and what to do with them, by how they begin
 STRANGE = {
     b"PAR1": f"is a table in Parquet: {FRAMES}",
     b"ARROW1": f"is a table in Arrow's format: {FRAMES}",
@@ -223,20 +216,20 @@ STRANGE = {
     b"GIF8": PICTURE,
     b"%PDF": "is a page as PDF: give its text",
 }
-"""What files are that no system reads, and what to do with them, by how they begin."""
 
+# what unpacking a damaged file may raise; the standard library does not say
 BROKEN = (
     ValueError, OSError, EOFError, LookupError, RuntimeError, OverflowError, zlib.error,
     zipfile.BadZipFile, tarfile.TarError,
 )  # fmt: skip
-"""What unpacking a damaged file may raise; the standard library does not say."""
 
 
 COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
 
+# what ``kubectl port-forward`` prints among answers
 FORWARDED = re.compile(rb"^(?:Handling connection for \d+|Forwarding from \S+ -> \d+)\r?$", re.M)
-"""What ``kubectl port-forward`` prints among answers."""
 
+# what a terminal or a tool puts around JSON, by lines
 AROUND = re.compile(
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
     rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
@@ -254,60 +247,52 @@ AROUND = re.compile(
     rb"|```[^\n]*(?:\n|\Z)"
     rb"|[ \t\r]*\n|[ \t]+\Z)*+"
 )
-"""What a terminal or a tool puts around JSON, by lines."""
 
-OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")
-"""How YAML of Kubernetes begins."""
+OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")  # how YAML of Kubernetes begins
 
 PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"]*@[^\n\"{}]*[$#]|\$)\s*\Z")
 
+# a first line of JSON that ends within a text
 WRAPPED = re.compile(
     rb'^[ \t]*[\[{](?=[^\n]*":)(?:[^"\\\n]|"(?:[^"\\\n]|\\.)*+")*+"(?:[^"\\\n]|\\.)*+\n', re.M
 )
-"""A first line of JSON that ends within a text."""
 
-MOST_WRAPPED = 2**20
-"""Bytes of what people paste from a terminal."""
+MOST_WRAPPED = 2**20  # bytes of what people paste from a terminal
 
+# a line that begins or ends code in Markdown, and code on a line of prose
 FENCE = re.compile(rb"[ \t]*(?:```|~~~)[ \t]*[\w+-]*[ \t\r]*")
 QUOTED = re.compile(rb"`[^`]*`(?: +(?= ))?")
-"""A line that begins or ends code in Markdown, and code on a line of prose."""
 
+# a line of markup, or a heading
 ASIDE = re.compile(rb"[ ]*(?:<[^<>]*>.*|\{%.*%\}|(?:#|\*\*)[^|{}\[\]=;/@$_,\t]*)")
-"""A line of markup, or a heading."""
 
+# a line of a sentence: words, and no sign that tables and commands have
 PROSE = re.compile(
     rb"(?=\D|\d+\. )(?=\S+ \S+ \S|.*[.:!?]\Z)"
     rb"(?:(?:[^\s|{}\[\]=;/@$_,:]++[,:]?+|:)(?:[ ]|\Z))*+"
 )
-"""A line of a sentence: words, and no sign that tables and commands have."""
 
 WORD = re.compile(rb"(?<!\S)[A-Za-z'*\x80-\xff]{2,}+[,:.]?(?!\S)|\A(?:[-*]|\d+\.)(?= )")
+# a word, or the mark of an item, and how many of them make a sentence without its end
 FEW, ITEM = 4, re.compile(rb"(?:[-*]|\d+\.) ")
-"""A word, or the mark of an item, and how many of them make a sentence without its end."""
 
+# a line with a mark of Chinese or Japanese sentences, which no table has
 EASTERN = re.compile(rb'[^"{|#]*(?:\xe3\x80[\x81\x82]|\xef\xbc[\x81\x8c\x9a\x9b\x9f])[^"{|]*')
-"""A line with a mark of Chinese or Japanese sentences, which no table has."""
 
-BEFORE = 4096
-"""Bytes in which the first value of JSON is looked for, behind lines that are none."""
+BEFORE = 4096  # bytes in which the first value of JSON is looked for, behind lines that are none
 
-MOST_INDENT = 256
-"""Blanks before the first bracket."""
+MOST_INDENT = 256  # blanks before the first bracket
 
+# logs of pods among the objects of ``kubectl cluster-info dump``
 LOGS = re.compile(rb"^==== START logs for .*?^==== END logs for [^\n]*(?:\n|\Z)", re.M | re.S)
-"""Logs of pods among the objects of ``kubectl cluster-info dump``."""
 
 
 JSON_BEGINS = re.compile(rb'\s*(?:\{|\[\s*[\[{"\]])')
 
 
 def _as_utf8(data: bytes) -> bytes:
-    """Return text in UTF-8, without marks, colours, and what a terminal has around JSON.
-
-    PowerShell's ``>`` writes UTF-16. What pages indent as a whole is not indented. JSON values that
-    follow one another, as ``jq`` prints them, become an array.
-    """
+    """Return text in UTF-8, without marks, colours, and what a terminal has around JSON."""
+    # PowerShell's ``>`` writes UTF-16
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         data = data.decode("utf-16", "replace").encode()
     data = data.removeprefix(BOM_UTF8)
@@ -318,6 +303,7 @@ def _as_utf8(data: bytes) -> bytes:
         data = COLOURS.sub(b"", data)
     if b"Handling connection for " in head or b"Forwarding from " in head:
         data = FORWARDED.sub(b"", data)
+    # a page may indent all of it
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
     if (b"```" in head or b"~~~" in head) and len(data) <= MOST_WRAPPED:
@@ -326,10 +312,7 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 def _out_of_fences(data: bytes) -> bytes:
-    """Return a page of Markdown without its fences, and without what is prose between these.
-
-    All between them stays where any paragraph may be data, as where a page has lost a fence.
-    """
+    """Return a page of Markdown without its fences, and without what is prose between these."""
     lines = data.split(b"\n")
     fences = [i for i, line in enumerate(lines) if FENCE.fullmatch(line)]
     if not fences:
@@ -340,6 +323,7 @@ def _out_of_fences(data: bytes) -> bytes:
         indent = lines[begin][: -len(lines[begin].lstrip())]
         lines[begin:end] = [line.removeprefix(indent) for line in lines[begin:end]]
     between = (b"" if i in inside else line.strip() for i, line in enumerate(lines))
+    # all stays where any paragraph may be data, as where a page has lost a fence
     if len(fences) % 2 or not _is_prose(between):
         inside = {*range(len(lines))}
     return b"\n".join(
@@ -390,11 +374,7 @@ def end_of_value(data: bytes, begin: int) -> int:
 
 
 def _unwrapped(data: bytes) -> bytes:
-    """Return JSON without the line breaks of a terminal, if one of them is within a text.
-
-    No text of JSON holds a line break. Those of the value come behind it, so that lines are counted
-    as before.
-    """
+    """Return JSON without the line breaks of a terminal, if one of them is within a text."""
     if len(data) > MOST_WRAPPED or not WRAPPED.search(data):
         return data
     found, done = [], 0
@@ -403,6 +383,7 @@ def _unwrapped(data: bytes) -> bytes:
         if WRAPPED.match(value):
             breaks = value.count(b"\n")
             found += [data[done:start], value.replace(b"\r\n", b"").replace(b"\n", b"")]
+            # line breaks come behind the value, so that lines are counted as before
             found.append(b"\n" * breaks)
             done = end
     return b"".join([*found, data[done:]])
@@ -434,26 +415,24 @@ def bare(data: bytes) -> bytes:
     return _as_array(data)
 
 
+# where a line of a session begins between values of JSON, which have no such lines
 OUTSIDE = re.compile(rb"^[^\s{}\[\]\",0-9-]", re.MULTILINE)
-"""Where a line of a session begins between values of JSON, which have no such lines."""
 
+# where an object ends, and the next begins below it
 APART = (b"}\n{", b"}\n\n{", b"}\r\n{", b"}\r\n\r\n{")
-"""Where an object ends, and the next begins below it."""
 
+# where an array of objects ends, and the next begins on the next line
 ARRAYS = re.compile(rb"(?<=[}])[ \t\r\n]*\]((?:\r?\n)+)\[(?=\s*\{)")
-"""Where an array of objects ends, and the next begins on the next line."""
 
 
 def _as_array(data: bytes) -> bytes:
-    """Return JSON objects, or arrays of them, that follow one another on new lines as an array.
-
-    A line break is in no text of JSON, and commas stand between the values of an array.
-    """
+    """Return JSON objects, or arrays of them, that follow one another on new lines as an array."""
     if not any(between in data for between in (*APART, b"]\n[")):
         return data
     start = len(data) - len(data.lstrip())
     if data[start : start + 1] == b"[":
         return ARRAYS.sub(lambda found: b",%s" % found[1], data)
+    # a line break is in no text of JSON
     joined = data[start:]
     for between in APART:
         joined = joined.replace(between, b"}," + between[1:])
@@ -570,14 +549,12 @@ def largest(documents: Sequence[Document]) -> Document:
 def collector_held() -> Iterator[None]:
     """Hold the collector of circular garbage, which else looks at every object of a file again.
 
-    Reference counts still free memory. A collector that was off before stays off.
-
     >>> with collector_held():
     ...     gc.isenabled()
     False
     """
     enabled = gc.isenabled()
-    gc.disable()
+    gc.disable()  # reference counts still free memory
     try:
         yield
     finally:

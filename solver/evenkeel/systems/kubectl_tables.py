@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from evenkeel.systems.notes import Notes
 
+# a line of titles, and a command or prompt, which ends a table and may name a namespace
 TITLES = re.compile(
     r"(?:\S{1,99}[#$>%] +)?((?:[A-Z]{2,} +)+(?:NAME|POD|REPLICA)\b(?: +\S+)*|"
     r"(?:NAME|POD|REPLICA)(?: +\S+)+)\s*"
@@ -15,16 +16,14 @@ COMMAND = re.compile(
     r"(?= [-\\a-z]|\s*$)(.*)|^(?:[^\s|<]*|\[[^]]*\])[#$>%]\s*$"
 )
 SPACE = re.compile(r"[ \t](?:-n|--namespace)[ =]?([a-z0-9][-a-z0-9.]*)")
-"""A line of titles, and a command or prompt, which ends a table and may name a namespace."""
 
+# a title among those that one blank parts: few have blanks themselves
 TITLE = re.compile(r"(?:NOMINATED|READINESS|DATA|ACCESS|RECLAIM|NODE(?= SELECTOR)) \S+|\S+")
-"""A title among those that one blank parts: few have blanks themselves."""
 
+# what parts the cells of a row, and a cell without blanks such as ``2 (3m ago)``
 GAP, WORD = re.compile(r"\s{2,}"), re.compile(r"\S+(?: \([^()]*\))?")
-"""What parts the cells of a row, and a cell without blanks such as ``2 (3m ago)``."""
 
-OWN_NAMES = {"POD", "REPLICA"}
-"""Titles of the names in tables without the title NAME."""
+OWN_NAMES = {"POD", "REPLICA"}  # titles of the names in tables without the title NAME
 
 AGAIN = "more than one state of {}: the last counts"
 LATER = (
@@ -39,13 +38,9 @@ Key = tuple[str, str, str]
 def rows_of(
     notes: Notes, text: str, bare: re.Pattern[str], usual: Sequence[str]
 ) -> list[dict[str, str]]:
-    """Return the rows of all tables in a text, by title, each with the namespace of its command.
-
-    Rows without titles, as ``grep`` leaves them, are those that match ``bare``, and have the
-    ``usual`` columns, the first of them only where it has a group. A row replaces an earlier one of
-    the same namespace and name, cell by cell; the tables of a command replace all earlier rows of
-    the same command.
-    """
+    """Return the rows of all tables in a text, by title, each with the namespace of its command."""
+    # ``usual`` are the columns of rows without titles, as ``grep`` leaves them, that match
+    # ``bare``; the first of them only where it has a group
     titles: list[str] = []
     starts: list[int] = []
     rows: dict[Key, dict[str, str]] = {}
@@ -70,6 +65,7 @@ def rows_of(
                 titles = ["NAME" if one in OWN_NAMES else one for one in titles]
             if earlier:
                 notes.add(AGAIN, request)
+            # the tables of a command replace all earlier rows of the same command
             for key in earlier:
                 rows.pop(key, None)
             earlier = []
@@ -88,6 +84,7 @@ def rows_of(
             key = values["NAMESPACE"] or "default", values["NAME"], kind
             if key in rows:
                 later.add(key)
+            # a row replaces an earlier one of its namespace and name, cell by cell
             rows[key] = rows.get(key, {}) | values
             own.append(key)
             if values.get("EVENT") == "DELETED":

@@ -11,84 +11,79 @@ from typing import NamedTuple
 
 from evenkeel.systems.documents import Document
 
-HEAD = 65536
-"""Bytes in which the header line has to end."""
+HEAD = 65536  # bytes in which the header line has to end
 
-DELIMITERS = "\t;,"
-"""Tried in this order on the header line."""
+DELIMITERS = "\t;,"  # tried in this order on the header line
 
+# a line of a table that is drawn; dots in it stand for columns that were left out
 DRAWN = re.compile(r"\s*+[|+]?(?:\s*+:?-[-.…]*+:?\s*+[|+])*\s*+:?-[-.…]*+:?\s*+[|+]?\s*+")
-"""A line of a table that is drawn; dots in it stand for columns that were left out."""
 
+# what stands before a table that is drawn, such as the statement that printed it
 STATEMENT = re.compile(
     rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
     rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n:]*[^\s:][^\n:]*\n[ \t]*--[-+ \t]*\r?\n)"
 )
-"""What stands before a table that is drawn, such as the statement that printed it."""
 
+# the title of a table on a line of its own, as InfluxDB prints it
 UNDERLINED = re.compile(rb"\A\s*[^\n]+\n=+[ \t\r]*\n")
-"""The title of a table on a line of its own, as InfluxDB prints it."""
 
+# titles of which one has to be in a table that blanks part
 PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker", b"drain"}
-"""Titles of which one has to be in a table that blanks part."""
 
 TITLES = (
     rb"(?=[^\n|\t,;]*(?<![\w.-])(?:%s)(?![\w.-]))"
     rb"[ \t]*[^\s|,;]+(?: [^\s|,;]+)*(?: {2,}[^\s|,;]+(?: [^\s|,;]+)*){2,}[ \t\r]*\n"
     % b"|".join(sorted(PARTED_BY))
 )
+# what stands above a table that blanks part, such as the command that printed it
 ABOVE = re.compile(
     rb"\A(?!%s)(?:[^\n|\t,;]*\n|[^\n|\t]* = [^\n]*\n){1,99}?(?=%s)" % (TITLES, TITLES),
     re.IGNORECASE,
 )
-"""What stands above a table that blanks part, such as the command that printed it."""
 
+# lines of a table that SQL clients part by blanks, which are no rows
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*[(\[]?\d+ rows?\b[^\n]*")
-"""Lines of a table that SQL clients part by blanks, which are no rows."""
 
+# what is above each row of which psql, mysql or ClickHouse prints a cell per line
 STACKED = re.compile(
     r"^([ \t]*(?:-\[ RECORD \d+ \][-+]*|\*{9,} *\d+\. row \*{9,}|Row \d+:\s*\n─+)\s*?\n)",
     re.MULTILINE,
 )
-"""What is above each row of which psql, mysql or ClickHouse prints a cell per line."""
 
+# a title and its cell on a line of their own; a cell that goes on has no title
 CELL = re.compile(r"^[ \t]*([^\s:|]*)[ \t]*[:|][ \t]?(.*)$", re.MULTILINE)
-"""A title and its cell on a line of their own; a cell that goes on has no title."""
 
+# a header of which pandas prints the other titles below the rows
 FOLDED = re.compile(rb"\A\s*[^\n]*\bnode\b[^\n]*\\[ \t\r]*\n")
-"""A header of which pandas prints the other titles below the rows."""
 
+# what draws a table, in ASCII
 BOX = str.maketrans(
     dict.fromkeys("│┃┆║", "|")
     | dict.fromkeys("─━═", "-")
     | dict.fromkeys("┌┬┐├┼┤└┴┘╭╮╰╯╞╪╡┏┳┓┣╋┫┗┻┛┡╇┩╔╦╗╠╬╣╚╩╝", "+")
 )
-"""What draws a table, in ASCII."""
 
+# the border of a table, with its titles, as ClickHouse draws it
 HEADED = re.compile(r"^[ \t]*┌─*([^─┬\s][^\n]*?)─*┐", re.MULTILINE)
-"""The border of a table, with its titles, as ClickHouse draws it."""
 
-COUNT = re.compile(r"^[ \t]*\d+\. (?=│)", re.MULTILINE)
-"""The number of a row before its cells."""
+COUNT = re.compile(r"^[ \t]*\d+\. (?=│)", re.MULTILINE)  # the number of a row before its cells
 
+# the titles of a table, and the types of its columns below, as DuckDB and Polars print them
 TYPES = re.compile(r"([┐╮]\n[ \t]*│[^\n]*)((?:\n[ \t]*│[^\n]*){1,2})(?=\n[ \t]*[├╞])")
-"""The titles of a table, and the types of its columns below, as DuckDB and Polars print them."""
 
-CUT = {"…", "...", "·", ".."}
-"""Cells of a row that stands for others."""
+CUT = {"…", "...", "·", ".."}  # cells of a row that stands for others
 
+# the number of rows below a table
 TAIL = re.compile(r"[^\w\n]*(?:SELECT )?([0-9]{1,9}) rows?\b", re.IGNORECASE)
-"""The number of rows below a table."""
 
-ENDING = 4
-"""Lines at the end of which one may have this number."""
+ENDING = 4  # lines at the end of which one may have this number
 
+# note on what was printed in part, by its places
 LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
-"""Note on what was printed in part, by its places."""
 
+# note on what was not copied to its end, by files
 CUT_OFF = "tables whose lower border is missing, in {}: the rows behind are not counted"
-"""Note on what was not copied to its end, by files."""
 
 
 class Printed(NamedTuple):
@@ -103,8 +98,6 @@ class Printed(NamedTuple):
 
 def tables_in(text: str, known: Callable[[frozenset[str]], object]) -> list[Printed]:
     r"""Return the tables with bars whose titles are known; a table ends at a line of other words.
-
-    A line without a first cell continues the cells of the row above.
 
     >>> text = "> SHOW IT\n id | size \n----+-----\n  7 |   9 \n(1 row)\n"
     >>> (table,) = tables_in(text, {"id", "size"}.issubset)
@@ -215,11 +208,9 @@ def _in_ascii(text: str) -> str:
 
 
 def _parted(document: Document, head: Sequence[bytes]) -> Document:
-    """Return a table whose columns are parted by blanks with tabs; any other text as it is.
-
-    Rows that pandas prints begin with a cell of the index, which has no title.
-    """
+    """Return a table whose columns are parted by blanks with tabs; any other text as it is."""
     rows = [line.split() for line in head if not DASHES.fullmatch(line)]
+    # rows that pandas prints begin with a cell of the index, which has no title
     widths = {len(row) - len(rows[0]) for row in rows[1:]}
     if PARTED_BY.isdisjoint(rows[0]) or widths not in ({0}, {1}):
         return document if PARTED_BY.isdisjoint(head[0].lower().split()) else _aligned(document)
@@ -241,12 +232,10 @@ def titles_above(document: Document) -> frozenset[str]:
 
 
 def _aligned(document: Document) -> Document:
-    """Return a table whose cells begin below their titles with tabs; any other text as it is.
-
-    Two blanks part titles, and cells may be empty.
-    """
+    """Return a table whose cells begin below their titles with tabs; any other text as it is."""
     lines = document.data.split(b"\n")
     first = next((line for line in lines if line.strip()), b"")
+    # two blanks part titles, and cells may be empty
     begins = [one.start() for one in re.finditer(rb"(?:(?<=  )|^)\S", first)]
     if len(begins) < 3 or any(line[at - 1 : at].strip() for line in lines for at in begins[1:]):
         return document
@@ -293,8 +282,6 @@ def _unfolded(data: bytes) -> bytes:
 def undrawn(document: Document) -> Document:
     r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
 
-    Lines that draw become blank, so that the others keep their numbers.
-
     >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
     b'id\tsize\n\nn1\t9\n\n'
     """
@@ -322,5 +309,6 @@ def undrawn(document: Document) -> Document:
     drawn = any(map(DRAWN.fullmatch, map(_decoded, head)))
     if b"|" not in b"".join(head[:2]) or not (boxed or drawn):
         return document
+    # lines that draw become blank, so that the others keep their numbers
     tabbed = map("\t".join, _rows(_decoded(document.data).split("\n")))
     return Document(name, _encoded("\n".join(tabbed)), path)
