@@ -33,8 +33,7 @@ from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, V
 from evenkeel.systems.longhorn.auto_balance.intake import cluster_of as longhorn_cluster
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 
-ALLOWED, SHARE = 0.1, 0.05
-"""Seconds, and part of the limit, by which a limit may be exceeded."""
+ALLOWED, SHARE = 0.1, 0.05  # seconds, and part of the limit, by which a limit may be exceeded
 
 SIZES = (100, 1_000, 10_000, 100_000, 300_000, 1_000_000)
 LIMITS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)

@@ -35,10 +35,9 @@ AXES = {
     "R": (2, 3, 4, 6),
 }
 MIDDLE = {"P": 24_000, "N": 240, "D": 3, "R": 3}
+# Ceph draws racks until they are all different: of ten racks that takes, for 6 replicas, 4.0 times
+# as many draws as for 2
 DRAWN = 1.26
-"""Ceph draws racks until they are all different. Of ten racks that takes, for 6 replicas, 4.0 times
-as many draws as for 2.
-"""
 
 Sizes = dict[str, int]
 Work = Callable[[], object]
@@ -57,11 +56,9 @@ def cluster(sizes: Sizes, *, filled: bool = True) -> ek.Cluster:
 def solving(
     level: float | None, *, filled: bool = True, walks: bool = False
 ) -> Callable[[Sizes], Work]:
-    """Solve from a cluster to an audited result with its bounds.
-
-    Where the descent alone does not reach the level, a walk takes over for as many steps as it
-    needs: a matter of how hard the level is and not of size.
-    """
+    """Solve from a cluster to an audited result with its bounds."""
+    # where the descent alone does not reach the level, a walk takes over for as many steps as it
+    # needs: a matter of how hard the level is and not of size
     work_limit = None if walks else 0
 
     def of(sizes: Sizes) -> Work:
@@ -107,14 +104,12 @@ def mapping(sizes: Sizes) -> Work:
 
 @dataclass(frozen=True)
 class Call:
-    """A call, and the exponent along each axis that its kernels' docstrings come to.
+    """A call, and the exponent along each axis that its kernels' docstrings come to."""
 
-    ``balance`` reads K replicas in D dimensions and asks all N nodes for each partition that moves,
-    whose number grows with P: at most P R D plus P N D. WAGED and Helix's CRUSH ask all nodes of
-    the zones they enter for each replica, Ceph's all items of the buckets. None where nothing is
-    stated, and nothing checked.
-    """
-
+    # ``balance`` reads K replicas in D dimensions and asks all N nodes for each partition that
+    # moves, whose number grows with P: at most P R D plus P N D. WAGED and Helix's CRUSH ask all
+    # nodes of the zones they enter for each replica, Ceph's all items of the buckets. None where
+    # nothing is stated, and nothing checked.
     make: Callable[[Sizes], Work]
     stated: dict[str, float | None]
 

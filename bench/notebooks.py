@@ -16,8 +16,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
-PROMISED = 120.0
-"""Seconds of two idle cores."""
+PROMISED = 120.0  # seconds of two idle cores
 PATIENCE = 1200
 
 

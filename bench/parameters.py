@@ -26,14 +26,14 @@ from tests.judge.case import build
 from tests.judge.clusters import FAMILIES, draw
 from tests.support.instances import as_cluster, generate
 
+# families of the judge, seeds, and how much larger than usual they are
 SMALL = [(family, seed, (1, 1)) for family in FAMILIES for seed in (40, 41)]
 LARGER = [(family, 40, (6, 20)) for family in FAMILIES]
-"""Families of the judge, seeds, and how much larger than usual they are."""
 
+# partitions, nodes, zones, fullness, level, and that of leaders
 LARGE = [(25_000, 500, 10, 0.7, 0.04, None), (25_000, 500, 10, 0.7, 0.01, 0.1),
          (25_000, 500, 10, 0.7, 0.002, None), (25_000, 500, 10, 0.7, 0.002, 0.1),
          (1_500, 40, 5, 0.9, 0.002, 0.1), (1_500, 40, 5, 0.95, 5e-4, 0.1)]  # fmt: skip
-"""Partitions, nodes, zones, fullness, level, and that of leaders."""
 
 ENDLESS = (
     "walk_steps", "first_steps", "fruitless_reliefs", "many_replicas", "pair_looks", "chunk",
@@ -41,9 +41,9 @@ ENDLESS = (
     "IN_VAIN", "PAIRS",
 )  # fmt: skip
 ONE = ("ceiling", "move_penalty_falls", "worth_moving", "LONGER", "REACHED", "PARTS", "RELIEVED")
+# values that have no effect where that is not 0
 OFF = {**dict.fromkeys(ENDLESS, 1 << 40), **dict.fromkeys(ONE, 1), "falls": inf, "patience": inf,
        "most_steps": None}  # fmt: skip
-"""Values that have no effect where that is not 0."""
 
 Solve = Callable[[], ek.Result]
 HEAD = ("value", "tried", "differ", "goals", "broken", "height", "moves", "leaders", "time")

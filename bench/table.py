@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "figures.md"
 STORED = ROOT / ".benchmarks"
 PEERS = STORED / "peers.json"
+# headings of the modules' figures, in order; those of other modules come last
 SECTIONS = {
     "test_speed_balance": "Solving",
     "test_speed_large": "A million partitions",
@@ -27,12 +28,11 @@ SECTIONS = {
     "test_speed_longhorn": "Longhorn: 10,000 volumes x 3 on 200 hosts x 4 disks, two just joined",
     "test_speed_start": "Starting",
 }
-"""Headings of the modules' figures, in order; those of other modules come last."""
+# columns beside the time, where a section has such figures
 NAMED = {
     "moves": "moves", "bound": "proven minimum", "max_over_mean": "max/mean",
     "p99_ms": "slowest of 100 steps, wall", "peak_mb": "peak memory",
 }  # fmt: skip
-"""Columns beside the time, where a section has such figures."""
 
 
 def newest() -> Path:

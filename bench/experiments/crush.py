@@ -28,16 +28,13 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 
-Place = Callable[[Cluster], Placement]
-"""A method, as far as an experiment sees it."""
+Place = Callable[[Cluster], Placement]  # a method, as far as an experiment sees it
 
 
 @dataclass(frozen=True)
 class Layout:
     """A cluster of equal nodes in zones, and groups of equal partitions.
 
-    Examples
-    --------
     >>> Layout(zones=(2, 1), groups=1, partitions=2, replicas=1).cluster()
     <Cluster: 3 nodes, 2 partitions, 2 replicas wanted, 1 dimension>
     """
@@ -96,8 +93,6 @@ class Layout:
 def distribution(place: Place, layout: Layout, what: str = "all nodes up") -> Table:
     """Measure how even a placement is.
 
-    Examples
-    --------
     >>> def in_turn(cluster):
     ...     node = np.arange(len(cluster.placement.node), dtype=np.int32) % len(cluster.nodes)
     ...     return cluster.placement.replaced(node, cluster.placement.leader)
@@ -230,13 +225,13 @@ def unequal_sizes(
     return Table("Partitions of unequal size", (row,))
 
 
+# the corner cases of the text
 CORNERS = {
     "100 nodes, 100 groups of 101": Layout((10,) * 10, 100, 101),
     "100 nodes, 1 group of 10,100": Layout((10,) * 10, 1, 10_100),
     "one group only": Layout(groups=1),
     "no fault zones": Layout(zoned=False),
 }
-"""The corner cases of the text."""
 
 
 def corner_cases(place: Place, corners: Iterable[str] = tuple(CORNERS)) -> Table:

@@ -24,11 +24,9 @@ from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Order, Set
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from tests.support.longhorn.aftermath import cluster_after
 
-ROOM = 10**12
-"""Bytes of the one disk of each host; volumes are small."""
+ROOM = 10**12  # bytes of the one disk of each host; volumes are small
 
-Counts = tuple[int, ...]
-"""Replicas on node-1, node-2 and so on."""
+Counts = tuple[int, ...]  # replicas on node-1, node-2 and so on
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,8 @@ class Played:
 ONE = ("zone-1", "zone-1", "zone-1")
 EACH = ("zone-1", "zone-2", "zone-3")
 
+# Those of the text. Where it states inequalities only, the counts follow from its rule. Its third
+# test sets the global setting, though its title says that this is disabled; disabled is meant.
 STORIES = (
     Story(
         "1 node temporarily offline",
@@ -195,8 +195,6 @@ STORIES = (
         own={"volume": "least-effort"},
     ),
 )
-"""Those of the text. Where it states inequalities only, the counts follow from its rule. Its third
-test sets the global setting, though its title says that this is disabled; disabled is meant."""
 
 
 def played(

@@ -19,32 +19,27 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel
 
-LARGEST = 2**32 - 1
-"""No integer of a model file is greater."""
+LARGEST = 2**32 - 1  # no integer of a model file is greater
 
+# least requirement and decades, resource by resource and around
 SIZES = ((900.0, 3.0), (450.0, 3.3), (130.0, 4.5), (15.0, 5.5))
-"""Least requirement and decades, resource by resource and around."""
 
+# part of a size's logarithm that the first half of the resources have in common, and around
 COMMON = (1.0, 0.95, 0.85, 0.9)
-"""Part of a size's logarithm that the first half of the resources have in common, and around."""
 
-ATTRACTION = 0.5
-"""Standard deviation of the logarithm of a machine's attraction."""
+ATTRACTION = 0.5  # standard deviation of the logarithm of a machine's attraction
 
+# shape of the gamma distribution of free capacity; the less, the more machines are full
 HEADROOM_SHAPE = 0.7
-"""Of the gamma distribution of free capacity; the less, the more machines are full."""
 
+# part of an average machine's use that is added to each before its headroom is drawn
 EMPTY_USE = 0.1
-"""Part of an average machine's use that is added to each before its headroom is drawn."""
 
-LESS_USED = 0.05
-"""Resources are used less than the fullest one by up to this part."""
+LESS_USED = 0.05  # resources are used less than the fullest one by up to this part
 
-SAFETY = (0.70, 0.95)
-"""Safety capacity as a part of capacity."""
+SAFETY = (0.70, 0.95)  # safety capacity as a part of capacity
 
-SERVICE_SPAN = 20.0
-"""Large services against small ones, before all of them have two processes."""
+SERVICE_SPAN = 20.0  # large services against small ones, before all of them have two processes
 
 LOAD_WEIGHT, BALANCE_TARGET, BALANCE_WEIGHT = 10, 2, 10
 PROCESS_WEIGHT, SERVICE_WEIGHT, MACHINE_WEIGHT = 1, 10, 100
@@ -73,6 +68,7 @@ def _shape(*figures: int, utilisation: float) -> Shape:
     return Shape(**dict(zip(names, figures, strict=True)), utilisation=utilisation)
 
 
+# shapes of the challenge's set B; another shape: ``dataclasses.replace`` one of them
 SHAPES = {
     "b_1": _shape(5_000, 100, 12, 4, 2_512, 500, 269, 5, 10, 4_412, 0, utilisation=0.883),
     "b_2": _shape(5_000, 100, 12, 0, 2_462, 500, 280, 5, 10, 3_617, 1, utilisation=0.886),
@@ -83,14 +79,11 @@ SHAPES = {
     "b_8": _shape(50_000, 100, 3, 1, 45_030, 1_000, 586, 5, 10, 15_145, 0, utilisation=0.839),
     "b_9": _shape(50_000, 1_000, 3, 0, 4_609, 1_000, 888, 5, 100, 43_437, 1, utilisation=0.912),
 }
-"""Shapes of the challenge's set B. A shape of one's own: ``dataclasses.replace`` one of them."""
 
 
 def reassignment(shape: Shape = SHAPES["b_1"], seed: int = 1) -> RoadefModel:
     """Make a machine-reassignment instance; its initial assignment keeps all five constraints.
 
-    Examples
-    --------
     >>> from evenkeel.systems.roadef.reassignment import check
     >>> model = reassignment(SHAPES["b_1"], seed=7)
     >>> model.requirement.shape, check(model, model.initial).feasible
@@ -211,10 +204,7 @@ def _initial(
     location: NDArray[np.int64],
     spreading: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Draw the machine of each process: distinct ones for a service, by attraction.
-
-    Services of ``spreading`` reach two locations at least.
-    """
+    """Draw the machine of each process: distinct ones for a service, by attraction."""
     size = np.bincount(service, minlength=shape.services)
     first = np.cumsum(size) - size
     # the largest of log-weights with Gumbel noise are a draw by weight without replacement
@@ -228,6 +218,7 @@ def _initial(
         [chosen[service[:together], slot], np.minimum(alone, shape.machines - 1)]
     )
     touched = _touched(service, location[initial], shape.shared, shape.locations)
+    # services of ``spreading`` reach two locations at least
     narrow = spreading[touched[spreading].sum(axis=1) < 2]
     # their first process goes to any machine elsewhere, where none of the service is
     here = location[initial[first[narrow]]]

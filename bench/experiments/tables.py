@@ -67,16 +67,14 @@ class Table:
 
 
 def most_surplus(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Find by how much the fullest node exceeds the emptiest, group by group.
-
-    CRUSH-ed promises at most one wherever fault zones allow it.
-    """
+    """Find by how much the fullest node exceeds the emptiest, group by group."""
     groups, nodes = len(cluster.partitions.group_names), len(cluster.nodes)
     held = placement.node >= 0
     group = cluster.partitions.group[placement.owner[held]].astype(np.int64)
     key = group * nodes + placement.node[held]
     count = np.bincount(key, minlength=groups * nodes).reshape(groups, nodes)
     seen = count[:, cluster.nodes.alive]
+    # CRUSH-ed promises at most one wherever fault zones allow it
     return np.asarray(seen.max(axis=1) - seen.min(axis=1), np.int64)
 
 

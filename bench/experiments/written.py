@@ -20,8 +20,6 @@ HEADS: dict[type, tuple[str, ...]] = {
 def written(table: Table) -> str:
     """Write a table as text in columns.
 
-    Examples
-    --------
     >>> print(written(Table("Sizes", (Size("crush", 12.0, 10.0, 1.5),))))
     Sizes
              max   mean   std  max/mean

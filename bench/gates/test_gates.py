@@ -34,8 +34,8 @@ from tests.support.instances import as_cluster
 
 BASELINES = json.loads((Path(__file__).parents[1] / "baselines.json").read_text())
 
+# seconds before each try, until a ratio holds: a busy neighbour goes, a slower kernel stays
 PAUSES = (0, 2, 10, 30)
-"""Seconds before each try, until a ratio holds: a busy neighbour goes, a slower kernel stays."""
 
 pytestmark = pytest.mark.gate
 

@@ -44,8 +44,7 @@ pytestmark = pytest.mark.gate
 
 MODEL = Path(__file__).parents[2] / "tests/data/roadef/model_a1_3.txt.gz"
 WORK, EVALUATIONS = 500_000, 100_000
-STEPS = 200
-"""Of a pipeline, which are too short to be timed one by one."""
+STEPS = 200  # steps of a pipeline, which are too short to be timed one by one
 
 
 @cache
@@ -185,11 +184,9 @@ def test_reassignment(gate):  # noqa: F811
 
 
 def test_full_evaluations(gate):  # noqa: F811
-    """Nothing left out, against pricing and fitting as many swaps at once.
-
-    Of an instance that fits into a processor's own cache: what neighbours do to a shared one would
-    come between ours, which goes from table to table, and the reference, which does not.
-    """
+    """Nothing left out, against pricing and fitting as many swaps at once."""
+    # an instance that fits into a processor's own cache: what neighbours do to a shared one would
+    # come between ours, which goes from table to table, and the reference, which does not
     compiled, found = opened(generated("b_1")), np.zeros(4, np.int64)
     gate(
         "evaluation",

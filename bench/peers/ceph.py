@@ -23,11 +23,11 @@ ABSENT = (
 )
 MAPS = {"5 racks x 4 hosts x 5 OSDs": (5, 4, 5), "10 racks x 10 hosts x 10 OSDs": (10, 10, 10)}
 MAPPINGS = 200_000
+# racks, hosts, devices, where replicas are kept apart, greatest weight; 2 to what PGs each
 UPMAP = {
     "upmap, 100 unlike OSDs, 3,200 PGs": ((5, 4, 5, "host", 4), 5),
     "upmap, 400 unlike OSDs, 6,400 PGs": ((10, 8, 5, "host", 4), 4),
 }
-"""Racks, hosts, devices, where replicas are kept apart, greatest weight; 2 to what PGs each."""
 
 
 def tool(name: str) -> str | None:

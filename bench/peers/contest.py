@@ -15,12 +15,10 @@ from evenkeel.measure.levelness import levelness
 
 
 def called(words: Sequence[str | Path], worst: int = 0) -> tuple[str, float, float]:
-    """Run a tool: what it printed, its CPU seconds in user mode, and its wall seconds.
-
-    An exit code up to ``worst`` is none of a failure.
-    """
+    """Run a tool: what it printed, its CPU seconds in user mode, and its wall seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
     done = subprocess.run(words, capture_output=True, text=True)
+    # a code up to ``worst`` is no failure
     if done.returncode > worst:
         raise SystemExit(f"{words[0]} failed:\n{(done.stdout + done.stderr)[-2000:]}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before

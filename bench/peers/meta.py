@@ -26,8 +26,8 @@ ABSENT = (
     f"with numpy into an environment of its own and name that one's Python in {PYTHON}."
 )
 INSTANCES = {"medium, 5,000 x 3 on 100": medium, "headline, 25,000 x 3 on 300": headline}
+# how Rebalancer is set up, and the seconds that it may search
 PROFILES = {"few": 60, "fewest": 60, "tolerant": 60, "level": 10}
-"""How Rebalancer is set up, and the seconds that it may search."""
 
 
 def found() -> str | None:

@@ -18,8 +18,7 @@ import numpy as np
 from rebalancer import ProblemSolver
 
 ABSOLUTE, LINEAR, SQUARES = 1, 1, 2
-NOWHERE = "nowhere"
-"""A container for what has no node; it is to be emptied like dead nodes."""
+NOWHERE = "nowhere"  # a container for what has no node; it is to be emptied like dead nodes
 
 ANY_ZONE = {"moveToScopeItems": {"defaultScopeItems": {"scopeName": "zone"}}}
 SAMPLED = [
@@ -32,16 +31,15 @@ SAMPLED = [
     {"swapMoveTypeSpec": {"greedyOnSrc": True, "sampleSize": {"defaultSampleSize": 1000}}},
 ]
 LITTLE = {"formula": LINEAR, "upperBound": 1.03}
+# the balance goal and the search of each profile: few moves by taking large replicas first; still
+# fewer by looking at 50 replicas before the best is taken, in a stage after what is broken has been
+# repaired; as level as can be; soon done
 PROFILES = {
     "few": (LITTLE, {"objectOrderingDimension": "d0"}),
     "fewest": (LITTLE, {"minHotObjects": 50}),
     "level": ({"formula": SQUARES}, {}),
     "tolerant": ({"formula": LINEAR, "upperBound": 1.05}, {}),
 }
-"""The balance goal and the search of each profile: few moves by taking large replicas first; still
-fewer by looking at 50 replicas before the best is taken, in a stage after what is broken has been
-repaired; as level as can be; soon done.
-"""
 
 
 def model(instance, profile, seconds):

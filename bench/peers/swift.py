@@ -15,9 +15,9 @@ from bench.peers.table import Row
 
 TOOL = "swift-ring-builder"
 ABSENT = f"Swift: {TOOL} is not here. It comes with Debian's package `swift`."
+# 2 to what parts, and devices in each of four zones before those that are added
 RINGS = {"Swift, 2^12 parts, 4 zones x 6 devices + 1 each": (12, 6),
          "Swift, 2^14 parts, 4 zones x 20 devices + 2": (14, 20)}  # fmt: skip
-"""2 to what parts, and devices in each of four zones before those that are added."""
 
 ZONES, REPLICAS = 4, 3
 READ = """

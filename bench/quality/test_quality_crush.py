@@ -16,11 +16,11 @@ METHODS = {
     "helix_crushed": ("helix_crushed", None),
     "helix_crushed, repaired": ("helix_crushed", ek.options.Crushed(repaired=True)),
 }
+# replicas and leaders on a node; the first as the original has them on its own names
 PROMISED = {
     "helix_crushed": ((519, 526), (170, 176)),
     "helix_crushed, repaired": ((520, 522), (173, 175)),
 }
-"""Replicas and leaders on a node; the first as the original has them on its own names."""
 TITLE = (
     f"{'30,720 replicas on 59 nodes in 5 zones':24} {'replicas':>16} {'leaders':>12} {'extra':>6}"
 )

@@ -11,8 +11,8 @@ from tests.support.instances import as_cluster, golden
 pytestmark = pytest.mark.quality
 
 SEEDS = (1, 2, 3)
+# for each level the seconds given and the promised moves, as a multiple of the proven minimum
 ASKED = {0.04: (0.2, 1.05), 0.001: (1.0, 1.06)}
-"""For each level the seconds given and the promised moves, as a multiple of the proven minimum."""
 POINTS = 10
 
 

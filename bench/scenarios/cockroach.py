@@ -26,8 +26,6 @@ FREE = [Rule(spread=HOST)]
 def full_disk() -> Scenario:
     """One of five disks is small and over full, and everything grows.
 
-    Examples
-    --------
     >>> full_disk().environment.growth.shape
     (500,)
     """
@@ -135,6 +133,7 @@ def low_write_bandwidth() -> Scenario:
     )
 
 
+# builders by a name that can be typed
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "add_node": repairs.add_node,
     "full_disk": full_disk,
@@ -173,4 +172,3 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "repair_replace_dead": repairs.repair_replace_dead,
     "repair_replace_decommissioning": repairs.repair_replace_decommissioning,
 }
-"""Builders by a name that can be typed."""

@@ -20,21 +20,17 @@ from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.world import Health
 from evenkeel.simulate.events import At, NodesBecome
 
+# as many replicas, and as many leases, on every store
 COUNTS = Goals(level={"replicas": 0.03}, leaders=0.05)
-"""As many replicas, and as many leases, on every store."""
 
-HOST = {"host": 1}
-"""At most one replica on a host."""
+HOST = {"host": 1}  # at most one replica on a host
 
-WHOLE = Conforms(under=0, over=0, unavailable=0, violating=0)
-"""Every range is as it should be."""
+WHOLE = Conforms(under=0, over=0, unavailable=0, violating=0)  # every range is as it should be
 
 
 def add_node() -> Scenario:
     """One node with 300 ranges is joined by two, and wants three replicas of each.
 
-    Examples
-    --------
     >>> len(add_node().cluster.nodes)
     3
     """

@@ -15,50 +15,35 @@ from evenkeel.simulate.engine.world import Environment
 GIB = 2.0**30
 MIB = 2.0**20
 
+# requests per second, cores, bytes written per second, bytes, and replicas
 DIMENSIONS = ("qps", "cpu", "write", "disk", "replicas")
-"""Requests per second, cores, bytes written per second, bytes, and replicas."""
 
+# bytes on disk for each logical byte, as the figures of CockroachDB's simulator have it
 ON_DISK = 1.25
-"""Bytes on disk for each logical byte, as the figures of CockroachDB's simulator have it."""
 
+# CockroachDB's 32 MiB/s are of logical bytes. Its simulator lets receivers take any number of
+# snapshots at once; two are enough for its scenarios.
 ENVIRONMENT = Environment(
     snapshot=32.0 * MIB * ON_DISK, receive=2, consensus=True, gossip_interval=10.0, gossip_delay=0.5
 )
-"""CockroachDB's 32 MiB/s are of logical bytes. Its simulator lets receivers take any number of
-snapshots at once; two are enough for its scenarios."""
 
+# default capacities of a store; only ratios matter, but for disks
 ROOM = (1e6, 8.0, 1e9, 512.0 * GIB, 1e6)
-"""Default capacities of a store. Only ratios matter, but for disks."""
 
 
 @dataclass(frozen=True)
 class Stores:
     """The stores of a cluster: hosts in regions and zones, and what they can do.
 
-    Parameters
-    ----------
-    hosts : int or mapping of str to int
-        How many, or how many in each region.
-    each : int
-        Stores on each host.
-    cores : float or sequence of float, optional
-        Of each host, shared by its stores.
-    disk : float or sequence of float, optional
-        Bytes of each store.
-    zone_of : int, optional
-        Hosts in a zone; without it there are no zones.
-
-    Examples
-    --------
     >>> Stores({"a": 1, "b": 2}, each=2).count
     6
     """
 
-    hosts: int | Mapping[str, int]
-    each: int = 1
-    cores: float | Sequence[float] | None = None
-    disk: float | Sequence[float] | None = None
-    zone_of: int | None = None
+    hosts: int | Mapping[str, int]  # how many, or how many in each region
+    each: int = 1  # stores on each host
+    cores: float | Sequence[float] | None = None  # of each host, shared by its stores
+    disk: float | Sequence[float] | None = None  # bytes of each store
+    zone_of: int | None = None  # hosts in a zone; without it there are no zones
 
     @property
     def count(self) -> int:
@@ -66,13 +51,7 @@ class Stores:
         return self.each * len(self._regions())
 
     def domains(self) -> dict[str, list[str]]:
-        """Return the labels of each store, widest tier first.
-
-        Returns
-        -------
-        dict of str to list of str
-            ``region`` and ``zone`` where there are any, and ``host``.
-        """
+        """Return the labels of each store by tier, widest first: region and zone, if any, host."""
         regions = self._regions()
         found: dict[str, list[str]] = {}
         if isinstance(self.hosts, Mapping):
@@ -88,13 +67,7 @@ class Stores:
         return found
 
     def capacity(self) -> NDArray[np.float64]:
-        """Return what each store can do.
-
-        Returns
-        -------
-        ndarray of float64, shape (N, 5)
-            In ``DIMENSIONS``.
-        """
+        """Return what each store can do in ``DIMENSIONS``, (N, 5)."""
         rooms = np.tile(np.array(ROOM), (self.count, 1))
         if self.cores is not None:
             cores = np.broadcast_to(np.asarray(self.cores, np.float64), len(self._regions()))
@@ -116,63 +89,31 @@ class Stores:
 class Ranges:
     """Ranges of one kind, with the requests that they get, spread over them evenly.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    on : sequence of (sequence of int, float), optional
-        Stores of a range, the leaseholder first, and the weight of this choice; or else ``skewed``.
-    skewed : (sequence of int, sequence of int), optional
-        Replicas and leases of each store.
-    replicas : int
-        How many a range has at the beginning, by default; then they go round the stores.
-    non_voters : int
-        How many of the last of ``on`` do not vote.
-    wanted, voters : int, optional
-        Wanted numbers; what there is by default.
-    mebibytes : float
-        Logical size of a range.
-    rate, reads, block : float
-        Requests per second over all of them, the part of them that read, and bytes of a write.
-    request_cpu, raft_cpu : float
-        Seconds of CPU of a request at the leaseholder, and of a write at every replica.
-    rule : int
-        Index of their rule.
-
-    Examples
-    --------
     >>> Ranges(count=3, on=[([0, 1, 2], 1.0)], rate=300.0).rows(4)[0]
     [0, 1, 2]
     """
 
     count: int
+    # stores of a range, the leaseholder first, and the weight of this choice; else ``skewed``
     on: Sequence[tuple[Sequence[int], float]] = ()
-    skewed: tuple[Sequence[int], Sequence[int]] | None = None
+    skewed: tuple[Sequence[int], Sequence[int]] | None = None  # replicas and leases of each store
+    # how many a range has at the beginning, by default; then they go round the stores
     replicas: int = 3
-    non_voters: int = 0
-    wanted: int | None = None
+    non_voters: int = 0  # how many of the last of ``on`` do not vote
+    wanted: int | None = None  # wanted numbers; what there is by default
     voters: int | None = None
-    mebibytes: float = 8.0
+    mebibytes: float = 8.0  # logical size of a range
+    # requests per second over all of them, the part of them that read, and bytes of a write
     rate: float = 0.0
     reads: float = 0.0
     block: float = 0.0
+    # seconds of CPU of a request at the leaseholder, and of a write at every replica
     request_cpu: float = 0.0
     raft_cpu: float = 0.0
-    rule: int = 0
+    rule: int = 0  # index of their rule
 
     def rows(self, stores: int) -> list[list[int]]:
-        """Place them.
-
-        Parameters
-        ----------
-        stores : int
-            How many stores there are.
-
-        Returns
-        -------
-        list of list of int
-            Stores of each range, leaseholder first.
-        """
+        """Return the stores of each range, leaseholder first."""
         if self.skewed is not None:
             return _skewed(self.count, self.replicas, *self.skewed)
         if not self.on:
@@ -191,13 +132,7 @@ class Ranges:
         ]
 
     def load(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what a replica of one range carries.
-
-        Returns
-        -------
-        tuple of (ndarray of float64, shape (5,), ndarray of float64, shape (5,))
-            The leaseholder, and any other; in ``DIMENSIONS``.
-        """
+        """Return what a leaseholder and any other replica carry in ``DIMENSIONS``, (5,) each."""
         each = self.rate / self.count
         writes = each * (1.0 - self.reads)
         size = self.mebibytes * MIB * ON_DISK
@@ -234,29 +169,8 @@ def _skewed(
 def cluster_of(
     stores: Stores, ranges: Sequence[Ranges], rules: Sequence[Rule]
 ) -> tuple[Cluster, Environment]:
-    """Build the cluster.
+    """Build the cluster, and what surrounds it in CockroachDB's simulator, growth included.
 
-    Parameters
-    ----------
-    stores : Stores
-        The stores.
-    ranges : sequence of Ranges
-        The ranges, kind by kind.
-    rules : sequence of Rule
-        Those that hold at any time; at least one.
-
-    Returns
-    -------
-    tuple of (Cluster, Environment)
-        The cluster, and what surrounds it in CockroachDB's simulator, the ranges' growth included.
-
-    Raises
-    ------
-    InvalidInput
-        If a kind has no range, or figures that the cluster does not take.
-
-    Examples
-    --------
     >>> cluster, _ = cluster_of(Stores(3), [Ranges(count=4, mebibytes=1.0)], [Rule()])
     >>> np.asarray(cluster.placement).tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]

@@ -40,8 +40,7 @@ from evenkeel_kernels.cockroach.context import (
 from evenkeel_kernels.cockroach.rebalance import Decision, members_of, rebalance, should_rebalance
 from evenkeel_kernels.cockroach.tables import CLOSE, VOTER, place_of
 
-BY_QPS = kernel.Scorer(kernel.LOAD, kernel.QPS, 0.10, 100.0, 200.0)
-"""Levels queries per second."""
+BY_QPS = kernel.Scorer(kernel.LOAD, kernel.QPS, 0.10, 100.0, 200.0)  # levels queries per second
 
 
 class Amounts(TypedDict, total=False):
@@ -176,10 +175,8 @@ class Allocator:
     def replacements(
         self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
     ) -> dict[int, list[int]]:
-        """Return for each replica the best of the stores that are strictly better than it.
-
-        Constraints, disks and diversity decide, neither counts nor loads.
-        """
+        """Return for each replica the best of the stores that are strictly better than it."""
+        # constraints, disks and diversity decide, neither counts nor loads
         context = self.context(stores, held.members())
         should_rebalance_alone(context, held.config, role)
         found = {}
@@ -204,14 +201,13 @@ class Allocator:
 def check_all(
     context: AllocatorContext, q: int, role: int, change: int, leaving: int, code: NDArray[np.int8]
 ) -> None:
-    """Fill ``code (C,)`` with what the constraints say of each class of stores.
-
-    The ``change`` is ADD and so on, of a VOTER or a NON_VOTER; the store ``leaving`` matters to the
-    last two. O(C E).
-    """
+    """Fill ``code (C,)`` with what the constraints say of each class of stores."""
+    # the ``change`` is ADD and so on, of a VOTER or a NON_VOTER; the store ``leaving`` matters to
+    # the last two
     localities = context.localities
     analyse(context, q)
     b = localities.alike[leaving] if leaving >= 0 else 0
+    # O(C E)
     for a in range(code.size):
         found = check(localities, every(context, q), change, a, b)
         if role == VOTER:
@@ -269,11 +265,9 @@ def rebalance_alone(
 
 @device_function
 def better_of(context: AllocatorContext, i: int) -> int:
-    """List the class of replica ``i`` in ``context.rebalancing.best``; returns how many they are.
-
-    None, unless they are strictly better by constraints, disk and diversity; classes are those
-    found last. Stores that hold a replica are left out. O(S X).
-    """
+    """List the class of replica ``i`` in ``context.rebalancing.best``; returns how many."""
+    # none, unless they are strictly better by constraints, disk and diversity; classes are those
+    # found last; stores that hold a replica are left out; O(S X)
     room = context.classes
     if not room.listed[i] or room.number[i] == 0:
         return 0

@@ -9,23 +9,6 @@ from evenkeel.simulate.engine.history import History
 class Verdict:
     """What one check found of one method.
 
-    Parameters
-    ----------
-    scenario : str
-        Name of the scenario.
-    method : str
-        Who decided.
-    check : str
-        What was demanded.
-    measured : float
-        The worst value in its window.
-    met : bool
-        Whether the demand is met.
-    beyond : bool
-        Whether the system that the scenario comes from does not reach it itself.
-
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> from evenkeel import simulate
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
@@ -37,31 +20,21 @@ class Verdict:
 
     scenario: str
     method: str
-    check: str
-    measured: float
+    check: str  # what was demanded
+    measured: float  # the worst value in its window
     met: bool
-    beyond: bool
+    beyond: bool  # whether the system that the scenario comes from does not reach it itself
 
 
 def verdicts_of(history: History) -> list[Verdict]:
-    """Return what all checks of a scenario found.
-
-    Parameters
-    ----------
-    history : History
-        What was measured.
-
-    Returns
-    -------
-    list of Verdict
-        The last one is that no replica came back to a node without an event in between.
-    """
+    """Return what all checks of a scenario found, the last that no replica came back to a node."""
     scenario = history.scenario
     demanded = len(scenario.checks)
     found = [
         Verdict(scenario.name, history.method, one.what, one.measured, one.met, i >= demanded)
         for i, one in enumerate(history.check())
     ]
+    # thrash: a replica came back without an event in between
     thrash = history.total("thrash")
     found.append(Verdict(scenario.name, history.method, "thrash = 0", thrash, thrash == 0.0, False))
     return found

@@ -12,13 +12,13 @@ from evenkeel.systems.helix.crush.method import crushed
 from evenkeel.systems.helix.crush.tree import HashedNames, Tree, crush, multiround
 
 STATES = [1, 2]
+# partitions, nodes, zones, nodes down, and the strategy
 STRATEGIES = {
     "CRUSH-ed": (10_100, 100, 5, 0, lambda *given: crushed(*given, "group")),
     "CRUSH-ed, 5 nodes down": (10_100, 100, 5, 5, lambda *given: crushed(*given, "group")),
     "MultiRoundCRUSH": (10_100, 100, 5, 0, multiround),
     "CRUSH": (100_000, 1_000, 20, 0, crush),
 }
-"""Partitions, nodes, zones, nodes down, and the strategy."""
 MAPS = {"5 x 4 x 5": (5, 4, 5), "10 x 10 x 10": (10, 10, 10)}
 POOLS = {"100": ((5, 4, 5, "host", 4), 4_096), "1,000": ((10, 10, 10, "host", 4), 32_768)}
 

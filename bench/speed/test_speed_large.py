@@ -24,8 +24,7 @@ print(json.dumps({"seconds": seconds, "peak_mb": round(peak), **summary(result)}
 """
 MOST_MEBIBYTES = 2_500
 
-spent = [0.0]
-"""CPU seconds that processes have reported."""
+spent = [0.0]  # CPU seconds that processes have reported
 
 
 @pytest.mark.benchmark(timer=lambda: sum(spent), group="large")

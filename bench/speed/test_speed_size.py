@@ -5,8 +5,8 @@ import pytest
 import evenkeel as ek
 from tests.support.instances import as_cluster, generate
 
+# partitions of three replicas, and how full the cluster is
 CLUSTERS = (25_000, 0.5), (25_000, 0.7), (5_000, 0.4)
-"""Partitions of three replicas, and how full the cluster is."""
 
 ASKED = (
     {"at_most": 0.85},

@@ -25,8 +25,7 @@ WORKERS = {
         count, mp_context=multiprocessing.get_context("spawn")
     ),
 }
-LEAST_GAIN = 3.0
-"""How much longer it must take to solve the scenarios one by one."""
+LEAST_GAIN = 3.0  # how much longer it must take to solve the scenarios one by one
 
 
 @cache

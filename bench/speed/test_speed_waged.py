@@ -29,8 +29,8 @@ from evenkeel.systems.helix.waged import (
 from evenkeel_kernels.helix.waged import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW, fit
 
 ZONES, GROUPS, REPLICAS = 10, 25, 3
+# partitions, each of three replicas, and nodes
 SIZES = [(8_344, 300), (8_344, 1_000), (25_000, 300), (25_000, 1_000)]
-"""Partitions, each of three replicas, and nodes."""
 
 sized = pytest.mark.parametrize(("partitions", "nodes"), SIZES)
 

@@ -9,6 +9,7 @@ from evenkeel.systems.ceph.crush.crush_map import IN, Bucket, CrushMap, CrushRul
 
 TYPES = {"osd": 0, "host": 1, "rack": 2, "root": 3}
 ROOT = -1
+# Ceph's tunables since Jewel
 PROFILE = {
     "choose_local_tries": 0,
     "choose_local_fallback_tries": 0,
@@ -17,16 +18,13 @@ PROFILE = {
     "chooseleaf_vary_r": 1,
     "chooseleaf_stable": 1,
 }
-"""Ceph's tunables since Jewel."""
 
 
 @cache
 def regular(racks: int, hosts: int, osds: int, over: str = "rack", uneven: int = 1) -> CrushMap:
-    """Build a map with one rule, a replica per rack or host; devices weigh 1 to ``uneven``.
-
-    Ids are without gaps, since Ceph's own code passes over each of them for every mapping.
-    """
+    """Build a map with one rule, a replica per rack or host; devices weigh 1 to ``uneven``."""
     random = np.random.default_rng(1)
+    # ids are without gaps, since Ceph's own code passes over each of them for every mapping
     number = itertools.count()
     buckets, top = [], []
     for r in range(racks):

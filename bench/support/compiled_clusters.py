@@ -23,8 +23,7 @@ from tests.support.instances import Instance, as_cluster, generate
 from tests.support.redistributed import redistribute
 
 ZONES = 10
-UNREACHABLE = 0.0
-"""A level that no walk reaches, so that all of its steps are taken."""
+UNREACHABLE = 0.0  # a level that no walk reaches, so that all of its steps are taken
 
 
 class Compiled(NamedTuple):

@@ -5,22 +5,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-IN_A_ROW = 3
-"""Calls of each contender in its turn."""
+IN_A_ROW = 3  # calls of each contender in its turn
 
 
 class Contender(NamedTuple):
-    """Something to time.
+    """Something to time."""
 
-    Parameters
-    ----------
-    run : callable
-        What is timed, called with what ``prepare`` returned.
-    prepare : callable
-        Makes its arguments anew before every call, untimed.
-    """
-
-    run: Callable[..., object]
+    run: Callable[..., object]  # what is timed, called with what ``prepare`` returned
+    # makes its arguments anew before every call, untimed
     prepare: Callable[[], tuple[Any, ...]] = tuple
 
 
@@ -43,16 +35,13 @@ def thread_seconds(contender: Contender) -> float:
 
 
 def least_seconds(*contenders: Contender, rounds: int) -> list[float]:
-    """Least CPU seconds of each, in turns, after one call that warms up.
-
-    In its turn each is called `IN_A_ROW` times, so that its least is not taken with caches full of
-    what another left there. The garbage collector rests meanwhile.
-    """
+    """Least CPU seconds of each, in turns, after one call that warms up."""
     for each in contenders:
         thread_seconds(each)
     gc.collect()
     gc.disable()
     try:
+        # several in a row, so that a least is not taken with caches full of what another left there
         turns = [
             [min(thread_seconds(each) for _ in range(IN_A_ROW)) for each in contenders]
             for _ in range(-(-rounds // IN_A_ROW))

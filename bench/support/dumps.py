@@ -9,17 +9,15 @@ import evenkeel as ek
 from bench.support.ceph_maps import as_text, regular
 from tests.support.instances import Instance, headline
 
+# placement groups of each pool, which come in powers of two: 25,088 of them
 POOLS = (16_384, 8_192, 512)
-"""Placement groups of each pool, which come in powers of two: 25,088 of them."""
 
 Files = Mapping[str, bytes]
 
 
 def alike(new: int = 30) -> Instance:
-    """Return the instance of the promises with nodes all alike: level, but for some that are new.
-
-    One of the others is dead. This is what Kafka shows, which says nothing of capacities.
-    """
+    """Return the instance of the promises with nodes all alike: level, but for some new ones."""
+    # this is what Kafka shows, which says nothing of capacities
     instance = dict(headline())
     nodes = len(instance["zone"])
     old = np.arange(nodes) < nodes - new
@@ -28,6 +26,7 @@ def alike(new: int = 30) -> Instance:
         domains={"zone": instance["zone"]}, spread={"zone": 1}, alive=old,
     )  # fmt: skip
     instance["placement_before"] = ek.solve(held, goals=ek.Goals(level=0.0)).placement.nodes
+    # one of the others is dead
     instance["dead"] = np.arange(nodes) == 0
     return instance
 

@@ -15,19 +15,17 @@ from evenkeel_kernels.core.state import more_moved, most_moved, sharing_cost, tr
 from evenkeel_kernels.cost.annealing import domains_bear, suits
 from evenkeel_kernels.cost.cost_state import CostState, pair_price, penalty_with
 
+# what a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of its
+# partition or the capacity of a domain; a limit or term of its group (conflict and spread); what
+# its group needs, or is needed for, nearby
 OVERFULL, MISPLACED, CLASHING, AFFINITY_BROKEN = 1, 2, 4, 8
-"""What a candidate breaks: capacity, transient use or the number of a node's replicas; a rule of
-its partition or the capacity of a domain; a limit or term of its group (conflict and spread); what
-its group needs, or is needed for, nearby."""
 
 
 @inline_only
 def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
-    """Return whether the `affinity` of ``a`` and ``b`` alone also holds if they exchange nodes.
-
-    Each is evaluated while the other one has not left. O(L), and O(groups tied to
-    theirs) where one of them is the last of its group in a domain.
-    """
+    """Return whether the `affinity` of ``a`` and ``b`` alone also holds if they exchange nodes."""
+    # each is evaluated while the other one has not left; O(L), and O(groups tied to theirs) where
+    # one of them is the last of its group in a domain
     rules, domains = problem.rules, problem.domains
     if state.near_count.shape[0] == 0:
         return True
@@ -52,16 +50,15 @@ def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
 
 @inline_only
 def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> bool:
-    """Whether no node is above a capacity once ``a`` is on ``y``, and ``b``, if any, where it was.
-
-    In a transient dimension those who are away from home count at home, too. O(D).
-    """
+    """Whether no node is above a capacity with ``a`` on ``y``, and ``b``, if any, in its place."""
     x = index(state.node[a])
     home = problem.partitions.home
     if b < 0 and state.replicas[y] >= problem.nodes.max_replicas[y]:
         return False
+    # in a transient dimension those who are away from home count at home, too
     leaves, arrives = home[a] == x, home[a] == y
     returns, departs = b >= 0 and home[b] == x, b >= 0 and home[b] == y
+    # O(D)
     penalty = penalty_with(
         walk.need, walk.room, walk.penalty_weight, walk.kept, y, a, arrives, b, departs
     )
@@ -73,10 +70,8 @@ def nodes_bear(problem: Problem, state: State, walk: CostState, a: int, b: int, 
 
 @inline_only
 def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> float:
-    """What moves and groups cost more if ``a`` went to ``y``, and ``b``, if any, to its place.
-
-    O(L + limits of the group).
-    """
+    """What moves and groups cost more if ``a`` went to ``y``, and ``b``, if any, to its place."""
+    # O(L + limits of the group)
     x = index(state.node[a])
     groups, owner = problem.partitions.group, problem.partitions.owner
     price = trip_cost(problem, state, a, y)
@@ -98,10 +93,8 @@ def moving_price(problem: Problem, state: State, a: int, b: int, y: int) -> floa
 
 @inline_only
 def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y: int) -> int:
-    """Return what breaks if ``a`` went to ``y``, and ``b`` (-1: none) to where ``a`` is, as bits.
-
-    A limit that is broken already may stay as broken as it is. All rules are asked.
-    """
+    """Return as bits what breaks if ``a`` went to ``y``, and ``b`` (-1: none) to its place."""
+    # a limit that is broken already may stay as broken as it is; all rules are asked
     x = index(state.node[a])
     partitions = problem.partitions
     broken = 0 if nodes_bear(problem, state, walk, a, b, y) else OVERFULL
@@ -133,27 +126,11 @@ def broken_by(problem: Problem, state: State, walk: CostState, a: int, b: int, y
 def probe(
     problem: Problem, state: State, walk: CostState, work: int, found: NDArray[np.int64]
 ) -> float:
-    """Look at random candidates in full, changing nothing; a quarter of them are single moves.
-
-    Parameters
-    ----------
-    problem : Problem
-        What does not change.
-    state : State
-        Where all stands.
-    walk : CostState
-        What it costs, with a penalty above 0 everywhere; only its generator changes.
-    work : int
-        Candidates to look at.
-    found : (4,) int64
-        Counted up: single moves; candidates that break nothing; those that break no rule of group
-        or neighbourhood; those that cost less.
-
-    Returns
-    -------
-    float
-        The sum of what those that break nothing cost more, of nodes and movement.
-    """
+    """Look at random candidates in full, changing nothing; a quarter of them are single moves."""
+    # The walk has a penalty above 0 everywhere; only its generator changes. ``found`` counts single
+    # moves, candidates that break nothing, those that break no rule of group or neighbourhood, and
+    # those that cost less. The result is the sum of what those that break nothing cost more, of
+    # nodes and movement.
     need, weight, excess, cost = walk.need, walk.weight, walk.excess, walk.cost
     item, node = walk.item, state.node
     random = walk.random[0]

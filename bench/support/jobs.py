@@ -13,27 +13,13 @@ from tests.support.instances import Instance, as_cluster, generate, golden
 
 @dataclass(frozen=True)
 class Job:
-    """One row of the table of figures.
+    """One row of the table of figures."""
 
-    Parameters
-    ----------
-    title : str
-        What is done to what.
-    seed : int
-        Of the instance.
-    instance : callable
-        Returns the arrays, the same ones every time.
-    options : mapping
-        What ``solve`` is asked for.
-    rounds : int
-        How often it is timed.
-    """
-
-    title: str
-    seed: int
-    instance: Callable[[], Instance]
-    options: Mapping[str, Any]
-    rounds: int = field(default=20, kw_only=True)
+    title: str  # what is done to what
+    seed: int  # of the instance
+    instance: Callable[[], Instance]  # returns the arrays, the same ones every time
+    options: Mapping[str, Any]  # what ``solve`` is asked for
+    rounds: int = field(default=20, kw_only=True)  # how often it is timed
 
     def run(self) -> ek.Result:
         """Take the arrays, make the cluster, solve."""
@@ -111,14 +97,14 @@ JOBS = {
     ),
 }  # fmt: skip
 
+# too large to be run over and over
 HUGE = Job(
     "1,000,000 x 3 on 10,000 nodes, just expanded: balance to 1.04",
     1, lambda: expanded(1_000_000, 10_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=1,
 )  # fmt: skip
-"""Too large to be run over and over."""
 
+# hard rules are broken whatever is done
 OVERFULL = Job(
     "5,000 x 3 on 60 nodes that together lack room for all: place what fits",
     1, lambda: generate(P=5_000, N=60, Z=6, seed=1, util=1.3), {"goals": ek.Goals(level=0.04)},
 )  # fmt: skip
-"""Hard rules are broken whatever is done."""

@@ -16,10 +16,8 @@ def children_seconds() -> float:
 
 
 def bytecode_kept(folder: Path) -> dict[str, str]:
-    """Return what has a process keep its modules compiled, as those of a package that is installed.
-
-    Else a process compiles a hundred thousand lines where the environment says to write none.
-    """
+    """Return what has a process keep its modules compiled, as an installed package has them."""
+    # else a process compiles a hundred thousand lines where the environment says to write none
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
 
 

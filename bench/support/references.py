@@ -13,17 +13,15 @@ BLOCK = 5_000
 def best_fit(
     problem: Problem, order: NDArray[np.int64], zone: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Put each replica of ``order`` where the greatest utilisation stays least: loads (D, N).
-
-    From an empty cluster, one replica of a partition per zone, one vectorised scan of all nodes for
-    every replica; of equals each replica takes what it prefers.
-    """
+    """Put each replica of ``order`` where the greatest utilisation stays least: loads (D, N)."""
     limit = problem.nodes.watermark
     nodes = np.arange(len(zone))
     last = (1 << (len(zone) - 1).bit_length()) - 1
     load = np.zeros_like(limit)
     taken = np.zeros((len(problem.partitions.first) - 1, zone.max() + 1), bool)
     owner, size = problem.partitions.owner, problem.partitions.voter_load
+    # one replica of a partition per zone, one vectorised scan of all nodes for every replica; of
+    # equals each replica takes what it prefers
     for k in order:
         p = owner[k]
         score = ((load + size[p][:, np.newaxis]) / limit).max(axis=0)
@@ -52,14 +50,12 @@ def node_loads(problem: Problem, state: State) -> NDArray[np.float64]:
 def price_leader_changes(
     problem: Problem, state: State, scale: NDArray[np.float64], threshold: float, count: int
 ) -> float:
-    """Price as many random changes of leader as a walk takes steps, block by block, making none.
-
-    Returns the best price. A block is small enough that its arrays stay in the cache.
-    """
+    """Price as many random changes of leader as a walk takes steps, making none: the best price."""
     random = np.random.default_rng(1)
     partitions = problem.partitions
     extra = partitions.leader_load - partitions.voter_load
     best = 0.0
+    # a block is small enough that its arrays stay in the cache
     for _ in range(count // BLOCK):
         p = random.integers(0, len(state.leader), BLOCK)
         here = state.node[partitions.first[p] + state.leader[p]]
@@ -75,10 +71,8 @@ def price_leader_changes(
 
 
 def yardstick(load: NDArray[np.float64], node: NDArray[np.integer], nodes: int) -> float:
-    """Sort the loads of all replicas and add them up by node, over and over; (K, D) and (K,).
-
-    It stands for nothing but the speed of the machine at this size of input.
-    """
+    """Sort the loads of all replicas and add them up by node, over and over; (K, D) and (K,)."""
+    # it stands for nothing but the speed of the machine at this size of input
     total = 0.0
     for _ in range(3):
         for d in range(load.shape[1]):
@@ -88,10 +82,7 @@ def yardstick(load: NDArray[np.float64], node: NDArray[np.integer], nodes: int) 
 
 
 def price_swaps(state: State, walk: CostState, steps: int) -> NDArray[np.float64]:
-    """Price as many swaps of random replicas, and see whether they fit, and nothing else: (steps,).
-
-    Those that do not fit cost infinitely much.
-    """
+    """Price as many swaps of random replicas, and see whether they fit: (steps,)."""
     a, b = np.random.default_rng(1).choice(walk.item, (2, steps))
     x, y = state.node[a], state.node[b]
     more = walk.need[a] - walk.need[b]
@@ -99,4 +90,5 @@ def price_swaps(state: State, walk: CostState, steps: int) -> NDArray[np.float64
     price = over @ walk.weight - walk.cost[x] - walk.cost[y]
     loads = more[:, : walk.room.shape[1]]
     fits = (walk.room[x] + loads >= 0.0).all(axis=1) & (walk.room[y] - loads >= 0.0).all(axis=1)
+    # those that do not fit cost infinitely much
     return np.where(fits, price, np.inf)
