@@ -15,10 +15,10 @@ LEVELS = ("region", "zone", "rack", "feed")
 TAGS = ("ssd", "gpu")
 DIMENSIONS = ("cpu", "disk", "net")
 
+# what a limit may be: a number, or one that is soft
 amounts = st.one_of(
     st.integers(1, 4), st.tuples(st.integers(1, 4), st.sampled_from(["hard", "soft"]))
 )
-"""What a limit may be: a number, or one that is soft."""
 
 
 def sizes(infinite: bool = False) -> st.SearchStrategy[float]:
@@ -38,23 +38,9 @@ def clusters(
     max_replicas: int = 4,
     solvable: bool = False,
 ) -> Cluster:
-    """Draw a small cluster.
-
-    Parameters
-    ----------
-    draw : callable
-        Given by hypothesis.
-    max_nodes, max_partitions, max_replicas : int
-        Greatest sizes; 0 nodes, partitions and slots are drawn as well.
-    solvable : bool
-        At least one node that is up and has room for everything, at least one partition, and no
-        rule that names nodes.
-
-    Returns
-    -------
-    Cluster
-        Any feature of the model may be in it; broken placements are.
-    """
+    """Draw a small cluster with any feature of the model, and broken placements, too."""
+    # 0 nodes, partitions and slots are drawn as well; one that is ``solvable`` has a node that is
+    # up with room for everything, a partition, and no rule that names nodes
     return Cluster.from_arrays(
         **draw(
             arguments(

@@ -138,10 +138,8 @@ class Cluster:
 
 
 def judge(osd_dump: bytes, crush: bytes, commands: str, *ignored: int) -> Judged:
-    """Carry commands out on the map, and judge every group that they change.
-
-    ``ignored``: pools that the library cannot map.
-    """
+    """Carry commands out on the map, and judge every group that they change."""
+    # ``ignored``: pools that the library cannot map
     plain = re.sub(rb"(?<=[:,\[])(\s*)-?(nan|inf|NaN|Infinity)\b", rb"\1null", osd_dump)
     cluster = Cluster(json.loads(plain), json.loads(crush))
     native = registry.read(plain, crush).native

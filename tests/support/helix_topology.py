@@ -16,28 +16,17 @@ from evenkeel.systems.helix.crush.tree import BadTopology
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the instances stand.
+    """Where the instances stand."""
 
-    Parameters
-    ----------
-    kept : ndarray of int64, shape (N,)
-        The instances that take part.
-    names : tuple of str
-        Their names in the topology.
-    zones : tuple of str or None
-        Their fault zones; None where every node is a fault zone of its own.
-    """
-
-    kept: NDArray[np.int64]
-    names: tuple[str, ...]
+    kept: NDArray[np.int64]  # the instances that take part, (N,)
+    names: tuple[str, ...]  # their names in the topology
+    # their fault zones; None where every node is a fault zone of its own
     zones: tuple[str, ...] | None
 
 
 def flat(instances: Sequence[str]) -> Places:
     """Place the instances of a cluster that is not topology-aware.
 
-    Examples
-    --------
     >>> flat(["i1", "i2"]).zones is None
     True
     """
@@ -53,8 +42,6 @@ def by_path(
 ) -> Places:
     """Place the instances of a topology-aware cluster by its topology path.
 
-    Examples
-    --------
     >>> domains = ["zone=z1,host=h1", "host=h2"]
     >>> places = by_path(["a", "b"], domains, [True, True], "/zone/host", "zone")
     >>> places.names, places.zones

@@ -9,8 +9,8 @@ from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller
 
 ONE_SECOND = MIB * ON_DISK  # bytes per second at which a range of one MiB takes a second
+# what a test may say of the environment
 AROUND = {"deadline", "lead_gap", "gossip_interval", "gossip_delay"}
-"""What a test may say of the environment."""
 
 
 def scenario(*ranges, stores=4, rules=None, minutes=2.0, **others):

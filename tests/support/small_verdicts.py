@@ -9,8 +9,8 @@ import evenkeel as ek
 SHARE = 0.01
 SAME = 1e-9
 FINE = 0.003  # of a target: what each node is above its own is added up no finer
+# work that no small cluster takes: it is refined to the end, which it is not by default
 ALL_OF_IT = 2**40
-"""Work that no small cluster takes: it is refined to the end, which it is not by default."""
 
 
 class Verdict(Enum):
@@ -29,17 +29,14 @@ def judged(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> Verdict:
 
 
 def compared(cluster: ek.Cluster, goals: ek.Goals, *, effort: float) -> tuple[Verdict, bool]:
-    """Compare ``balance`` with ``exact`` for the same goals, and say if that answer is proven best.
-
-    One that is not stands for the best that is known, unless ``balance`` found a better one.
-
-    The objective of ``exact``: no rule broken, then the greatest load (or number of leaders) in
-    units of its target, 1 where all are within it; then what all nodes are above theirs; then
-    moves. ``balance`` is near where it breaks no rule that ``exact`` keeps, the greatest load is at
-    most 1 % above that of ``exact``, and, if both are equal, so is what all are above, and if that
-    is equal, too, so are the moves. Where ``exact`` breaks a rule too, no placement is known that
-    keeps them, and there is nothing to compare.
-    """
+    """Compare ``balance`` with ``exact`` for the same goals, and say if the latter is proven."""
+    # An answer that is not stands for the best that is known, unless ``balance`` found a better
+    # one. The objective of ``exact``: no rule broken, then the greatest load (or number of leaders)
+    # in units of its target, 1 where all are within it; then what all nodes are above theirs; then
+    # moves. ``balance`` is near where it breaks no rule that ``exact`` keeps, the greatest load is
+    # at most 1 % above that of ``exact``, and, if both are equal, so is what all are above, and if
+    # that is equal, too, so are the moves. Where ``exact`` breaks a rule too, no placement is known
+    # that keeps them, and there is nothing to compare.
     best = ek.solve(cluster, method="exact", goals=goals, options=ek.options.Exact(effort=effort))
     own = ek.solve(cluster, goals=goals, work_limit=ALL_OF_IT)
     return _verdict(own, best), best.status == "optimal"

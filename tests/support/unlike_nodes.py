@@ -20,12 +20,12 @@ import evenkeel as ek
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.loads import wanted_load
 
+# capacity of each kind of node, in units of the second kind's first dimension
 KINDS = np.array([[0.8, 8.0, 1.6], [1.0, 4.0, 2.0], [1.5, 6.0, 3.0]])
-"""Capacity of each kind of node, in units of the second kind's first dimension."""
 
 SHARES = (0.12, 0.61, 0.27)  # how common each kind is
+# mean load of a replica in each dimension, in units of the first
 WEIGHTS = np.array([1.0, 4.07, 1.6])
-"""Mean load of a replica in each dimension, in units of the first."""
 
 TIGHT = 0.62  # utilisation of the first dimension before anything is lost
 

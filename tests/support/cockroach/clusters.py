@@ -4,9 +4,9 @@ import numpy as np
 
 import evenkeel as ek
 
+# requests go to the leaseholder; CPU is spent there and a part of it on followers; writes and bytes
+# are the same on every replica
 DIMENSIONS = ("qps", "cpu", "writes", "bytes")
-"""Requests go to the leaseholder; CPU is spent there and a part of it on followers; writes and
-bytes are the same on every replica."""
 
 
 def loads_of(rng, count, spread=1.0):
@@ -27,11 +27,10 @@ def capacity_of(follower, leader, replicas, nodes, share=0.45):
 
 
 def two_at_once(count=20, seed=0):
-    """Racks k1, k2 and machines of kinds ra, rb; each range has one of each kind in each rack.
-
-    All of them are on the same two of the four stores. To leave these, both replicas have to go at
-    once: the first alone would come into the rack of the second, the second into that of the first.
-    """
+    """Racks k1, k2 and machines of kinds ra, rb; each range has one of each kind in each rack."""
+    # All of them are on the same two of the four stores. To leave these, both replicas have to go
+    # at once: the first alone would come into the rack of the second, the second into that of the
+    # first.
     rng = np.random.default_rng(seed)
     follower, leader = loads_of(rng, count, spread=0.3)
     return ek.Cluster.from_arrays(
@@ -51,10 +50,8 @@ def two_at_once(count=20, seed=0):
 
 
 def skewed_cpu_and_writes(hot=36, cold=100, seed=0):
-    """Six stores; ranges that are read are on the first three, those that are written on the rest.
-
-    Every store has as many ranges, so that counts say nothing: they have to be exchanged.
-    """
+    """Six stores; ranges that are read are on the first three, others, written, on the rest."""
+    # every store has as many ranges, so that counts say nothing: they have to be exchanged
     rng = np.random.default_rng(seed)
     kinds = np.repeat([0, 1, 2, 2], [hot, hot, cold, cold])
     qps = np.select([kinds == 0], [150.0], 1.0) * rng.uniform(0.9, 1.1, len(kinds))
@@ -77,11 +74,9 @@ def skewed_cpu_and_writes(hot=36, cold=100, seed=0):
 
 
 def regions(count=300, hosts=9, stores=2, seed=0, leases="anywhere"):
-    """Three regions of hosts with several stores; three voters of which two at home, two others.
-
-    A third of the ranges is at home in each region and led from there. The loads are lognormal,
-    and where everything is now takes no notice of them.
-    """
+    """Three regions of hosts with several stores; three voters of which two at home, two others."""
+    # A third of the ranges is at home in each region and led from there. The loads are lognormal,
+    # and where everything is now takes no notice of them.
     rng = np.random.default_rng(seed)
     follower, leader = loads_of(rng, count)
     host = np.repeat(np.arange(hosts), stores)

@@ -573,8 +573,8 @@ def cells(table: str, column: str, value: str, *named: str) -> Way:
     return way
 
 
+# columns in which an empty cell is noted, as it is read as the usual number
 COUNTED = ("replicas", "voters", "min_active")
-"""Columns in which an empty cell is noted, as it is read as the usual number."""
 
 TABLES: dict[str, Way] = {
     f"{column} of {table} that is {value or 'empty'!r}": cells(

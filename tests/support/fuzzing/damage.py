@@ -27,12 +27,13 @@ TEXTS = (
 WORDS = (b" " * 2000, b"\t" * 2000, b"\x00", b"\n" * 50, b"\xef\xbb\xbf", b"\r\n", b"Topic: ", b"-")
 
 
+# what the header of an array is made to say
 CLAIMS = (
     b"0", b"1", b"10000000", b"9" * 18, b"9" * 5000, b"'|O'", b"'<U1'", b"'<U99999999'", b"'<f2'",
     b"'<c16'", b"'|S0'", b"'|V8'", b"True", b"(" * 90, b")", b"{", b"0, 99999999999", b"'<M8[ns]'",
 )  # fmt: skip
-"""What the header of an array is made to say."""
 
+# what is put in the place of an array
 ARRAYS = (
     np.zeros(0), np.array(0), np.array(2**62), np.full(40, 32767), np.zeros((3, 0)),
     np.ones((2, 2, 2)), np.array([np.nan, np.inf, -1.0]), np.array(["a", ""]), np.array("text"),
@@ -40,7 +41,6 @@ ARRAYS = (
     np.array([b"x"]), np.array(["2026-01-01"], "M8[D]"), np.array([True, False, True]),
     np.zeros(200_000, bool), np.array(32767), np.arange(6).reshape(2, 3),
 )  # fmt: skip
-"""What is put in the place of an array."""
 
 
 def damage_bytes(draw: random.Random, data: bytes) -> bytes:
@@ -62,12 +62,12 @@ def damage_bytes(draw: random.Random, data: bytes) -> bytes:
     return data[:at] if draw.random() < 0.3 else data[:at] + b"\xff" + data[end:]
 
 
+# what is put in the place of a part of a document
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**31, 2**63, 2**64 - 1, 0.5, -0.0, 1e308, "", "a", "0", "-1", [],
     {}, [[]], [None], [{}], {"": None}, ["a", "a"], [0, "a", None], {"a": {"b": {"c": []}}},
     "x" * 3000, [0] * 3000, {str(i): i for i in range(1000)},
 )  # fmt: skip
-"""What is put in the place of a part of a document."""
 
 
 def damage_structure(draw: random.Random, data: bytes) -> bytes:

@@ -19,24 +19,14 @@ from tests.support.fuzzing.samples import Files, Reader
 
 @dataclass
 class Report:
-    """What became of damaged files.
+    """What became of damaged files."""
 
-    Parameters
-    ----------
-    outcomes : Counter of str
-        How many were read, refused, or ended otherwise.
-    escapes : list of (str, Files)
-        What was wrong with each that ended otherwise, and its files.
-    slowest : float
-        Greatest CPU time of one, in seconds.
-    slow : Files
-        The files that took it.
-    """
-
+    # how many were read, refused, or ended otherwise
     outcomes: Counter[str] = field(default_factory=Counter)
+    # what was wrong with each that ended otherwise, and its files
     escapes: list[tuple[str, Files]] = field(default_factory=list)
-    slowest: float = 0.0
-    slow: Files = ()
+    slowest: float = 0.0  # greatest CPU time of one, in seconds
+    slow: Files = ()  # the files that took it
 
 
 MOST_SECONDS = 10.0  # CPU time of one; what takes more hangs
@@ -53,10 +43,7 @@ def fuzz(
     most_memory: int = 100 << 20,
     seconds: float = float("inf"),
 ) -> Report:
-    """Read damaged files; what is neither read nor refused, hangs or takes much is an escape.
-
-    It ends after so many files, or once so many ``seconds`` of CPU time are spent.
-    """
+    """Read damaged files; what is neither read nor refused, hangs or takes much is an escape."""
     report = Report()
     last = time.process_time() + seconds
     with tempfile.TemporaryDirectory() as folder:

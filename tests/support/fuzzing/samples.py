@@ -22,10 +22,11 @@ from evenkeel.systems.plans.writing import encoded
 from tests.support.fuzzing.damage import damage_archive, damage_bytes, damage_text
 from tests.support.places import DATA
 
+# content of the files that are read together; the first of them is damaged
 Files = tuple[bytes, ...]
-"""Content of the files that are read together; the first of them is damaged."""
 
 
+# what ``_cat`` prints where nobody asked for JSON
 SHARDS = b"""\
 idx shard prirep state      docs store ip       id  node
 i   0     p      STARTED      10   1gb 10.0.0.1 id1 es 1
@@ -36,28 +37,16 @@ ALLOCATION = b"""\
 1 0 0.0 260b 2gb 6gb 94gb 100gb 6 h 10.0.0.1 es 1 dhm
 1 UNASSIGNED
 """
-"""What ``_cat`` prints where nobody asked for JSON."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader: files that it can read, and how they are damaged and handed in.
-
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    samples : tuple of Files
-        Files that are read without a fault.
-    damage : callable
-        ``damage(random, content) -> content``.
-    read : callable
-        ``read(files, folder)``; raises or returns a cluster or a plan.
-    """
+    """One reader: files that it can read, and how they are damaged and handed in."""
 
     name: str
-    samples: tuple[Files, ...]
-    damage: Callable[[random.Random, bytes], bytes]
+    samples: tuple[Files, ...]  # files that are read without a fault
+    damage: Callable[[random.Random, bytes], bytes]  # ``damage(random, content) -> content``
+    # ``read(files, folder)``; raises or returns a cluster or a plan
     read: Callable[[Files, Path], Cluster | Plan]
 
 

@@ -20,13 +20,7 @@ def written(cluster, path, node=None):
 
 
 def replayed(cluster, steps):
-    """Apply steps to the replicas of a cluster; the fewest replicas that each volume ever has.
-
-    Returns
-    -------
-    tuple of (dict, dict)
-        Disk by name of the replica, and the fewest by name of the volume.
-    """
+    """Apply steps to a cluster; return the disk of each replica, and the fewest of each volume."""
     objects = cluster.native.objects
     uuid_at = {
         state["diskUUID"]: f"{one.value.metadata.name}/{name}"

@@ -17,25 +17,10 @@ def skewed(
     seed: int = 0,
     **settings,
 ) -> Cluster:
-    """Draw a system.
-
-    Parameters
-    ----------
-    volumes, hosts : int
-        How many; every host has two to four disks of uneven sizes, in four zones.
-    joined : int
-        Hosts that have just joined and are empty.
-    seed : int
-        What is drawn with.
-    **settings : Any
-        Of ``Settings``.
-
-    Returns
-    -------
-    Cluster
-        Sizes follow a power law. Some hosts and disks are far more popular than others, and three
-        volumes in ten were rebuilt in an outage of half the hosts, two replicas on one host.
-    """
+    """Draw a system whose hosts and disks are of uneven size and popularity."""
+    # Every host has two to four disks, in four zones; hosts that have ``joined`` are empty. Sizes
+    # of volumes follow a power law. Three volumes in ten were rebuilt in an outage of half the
+    # hosts, two replicas on one host.
     rng = np.random.default_rng(seed)
     disks = [(h, d) for h in range(hosts) for d in range(int(rng.integers(2, 5)))]
     on = np.array([h for h, _ in disks])
@@ -115,18 +100,7 @@ def skewed(
 
 
 def use(solved) -> float:
-    """Return the greatest share of a disk that is in use, of a cluster or of a result.
-
-    Parameters
-    ----------
-    solved : Cluster or Result
-        With a Longhorn system.
-
-    Returns
-    -------
-    float
-        What others keep on the disks included.
-    """
+    """Return the greatest share of a disk that is in use, of a cluster or of a result."""
     cluster = getattr(solved, "cluster", solved)
     volumes, disks = cluster.native.volumes, cluster.native.disks
     placement, now = cluster.placement, solved.placement.node
@@ -134,5 +108,6 @@ def use(solved) -> float:
     for at, node in enumerate((placement.node, now)):
         there = np.flatnonzero(node >= 0)
         np.add.at(held[at], node[there], volumes.actual[placement.owner[there]])
+    # what others keep on the disks included
     used = disks.maximum - disks.available + held[1] - held[0]
     return float((used / disks.maximum).max())

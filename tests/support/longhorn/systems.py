@@ -39,11 +39,9 @@ def soft(effort="best-effort", **settings):
 
 
 def random_system(seed, *, rough=True, pressed=False):
-    """A small system, and options.
-
-    A rough one has everything that can be wrong with it; in a pressed one many disks are nearly
-    full, while what is promised on them is not.
-    """
+    """A small system, and options."""
+    # a rough one has everything that can be wrong with it; in a pressed one many disks are nearly
+    # full, while what is promised on them is not
     rng = np.random.default_rng(seed)
 
     def often(share):

@@ -56,20 +56,12 @@ def assignment(table: Sequence[Sequence[int]]) -> Assignment:
 
 @dataclass
 class PlainEngine:
-    """Places with plain loops: on the node with the fewest replicas, ties by number.
+    """Places with plain loops: on the node with the fewest replicas, ties by number."""
 
-    Parameters
-    ----------
-    calls : list of Task
-        Every task there was, in order.
-    before : callable, optional
-        Told of a task before it is calculated; may let time pass or raise.
-    levels : bool
-        Whether a partial run moves one replica from the fullest node to the emptiest one.
-    """
-
-    calls: list[Task] = field(default_factory=list)
+    calls: list[Task] = field(default_factory=list)  # every task there was, in order
+    # told of a task before it is calculated; may let time pass or raise
     before: Callable[[Task], None] | None = None
+    # whether a partial run moves one replica from the fullest node to the emptiest one
     levels: bool = True
 
     def count(self, scope: Scope) -> int:
@@ -138,18 +130,10 @@ def fails(scope: Scope, error: BaseException) -> Callable[[Task], None]:
 
 @dataclass
 class TimedWorkers(Workers):
-    """Workers whose jobs take so many units of time; results come when the clock gets there.
-
-    Parameters
-    ----------
-    clock : ManualClock
-        Whose time it is.
-    takes : dict of Scope to float
-        How long a job of each scope takes.
-    """
+    """Workers whose jobs take so many units of time; results come when the clock gets there."""
 
     clock: ManualClock
-    takes: dict[Scope, float]
+    takes: dict[Scope, float]  # how long a job of each scope takes
     jobs: list[tuple[float, Job]] = field(default_factory=list)
     started: list[tuple[float, Scope]] = field(default_factory=list)
     killed: list[tuple[float, Scope]] = field(default_factory=list)

@@ -29,17 +29,7 @@ CHANCES = np.array([0.22, 0.26, 0.04, 0.05, 0.08, 0.10, 0.05, 0.02, 0.18])
 
 
 class World:
-    """Nodes and partitions with names, and what may happen to them.
-
-    Parameters
-    ----------
-    seed : int
-        All randomness comes from it.
-    nodes, partitions : int
-        How many there are at first.
-    capacity : float
-        Of every node, in both dimensions.
-    """
+    """Nodes and partitions with names, and what may happen to them."""
 
     def __init__(
         self, seed: int, nodes: int = 20, partitions: int = 60, capacity: float = 400.0
@@ -217,33 +207,19 @@ def fresh(engine: Engine, cluster: Cluster) -> Assignment:
 
 @dataclass
 class Soak:
-    """A pipeline with real threads in a world in which things happen.
-
-    Parameters
-    ----------
-    world : World
-        What happens.
-    engine : Engine
-        Of the pipeline.
-    seconds, cpu : list of float
-        How long each step took, and how long its own thread worked.
-    busy : list of bool
-        Whether something was calculated beside it as each step began.
-    failures, wrong : list of str
-        What failed, and what was wrong with an answer.
-    happened : Counter of str
-        How often each event, emergency and overwrite happened.
-    """
+    """A pipeline with real threads in a world in which things happen."""
 
     world: World
     engine: Engine
     clock: ManualClock = field(default_factory=ManualClock)
     store: WatchedStore = field(default_factory=WatchedStore)
-    seconds: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # how long each step took
+    cpu: list[float] = field(default_factory=list)  # how long its own thread worked
+    # whether something was calculated beside it as each step began
     busy: list[bool] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    # how often each event, emergency and overwrite happened
     happened: Counter[str] = field(default_factory=Counter)
 
     def __enter__(self) -> Self:

@@ -55,10 +55,8 @@ def rows_of(steps: Steps) -> list[Step]:
 
 
 def one_by_one(cluster: Cluster, target: Placement, *, swaps: bool = False) -> list[Step]:
-    """Return steps that move one replica after another, each after all steps before it.
-
-    Replicas move in the order of their rows; nobody asks whether there is room.
-    """
+    """Return steps that move one replica after another, each after all steps before it."""
+    # replicas move in the order of their rows; nobody asks whether there is room
     rows: list[Step] = []
     now = 0.0
     for kind, partition, replica, source, to, size in _moves(cluster, target, swaps):

@@ -11,10 +11,8 @@ PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
 
 
 def all_go(seed: int) -> tuple[ek.Cluster, Placement, str]:
-    """Draw one partition of 2 to 5 replicas with room for everything, and where they all go to.
-
-    Their nodes drain, are dead, or are kept; rules, roles and leaders are as the dice fall.
-    """
+    """Draw one partition of 2 to 5 replicas with room for everything, and where they all go to."""
+    # their nodes drain, are dead, or are kept; rules, roles and leaders are as the dice fall
     rng = np.random.default_rng([seed, 44])
     replicas = int(rng.integers(2, 6))
     others = int(rng.integers(0, 3)) if replicas > 2 and rng.random() < 0.3 else 0
@@ -67,10 +65,8 @@ def _rule(rng: np.random.Generator, replicas: int) -> ek.Rule:
 
 
 def hardware(seed: int) -> tuple[ek.Cluster, Placement, str]:
-    """Draw a cluster that is 60 to 97 % full, a set of its nodes drained, each with a successor.
-
-    In the target all replicas of such a node are on the one that takes its place in its zone.
-    """
+    """Draw a cluster that is 60 to 97 % full, a set of its nodes drained, each with a successor."""
+    # in the target all replicas of such a node are on the one that takes its place in its zone
     rng = np.random.default_rng([seed, 45])
     zones, each = int(rng.integers(2, 5)), int(rng.integers(1, 4))
     replicas, old = int(rng.integers(2, min(zones, 3) + 1)), zones * each
@@ -103,12 +99,10 @@ def hardware(seed: int) -> tuple[ek.Cluster, Placement, str]:
 
 
 def mixed(seed: int) -> tuple[ek.Cluster, Placement, str]:
-    """Draw a cluster that is 60 to 97 % full, whose hardware changes in several ways at once.
-
-    Old nodes are kept, drain or are dead. What a drained zone held goes to successors of unlike
-    size: one for several nodes, several for one, or none, so that the others fill up. Replicas of
-    equal size on kept nodes trade places beside it.
-    """
+    """Draw a cluster that is 60 to 97 % full, whose hardware changes in several ways at once."""
+    # Old nodes are kept, drain or are dead. What a drained zone held goes to successors of unlike
+    # size: one for several nodes, several for one, or none, so that the others fill up. Replicas of
+    # equal size on kept nodes trade places beside it.
     rng = np.random.default_rng([seed, 48])
     zones, each = int(rng.integers(2, 5)), int(rng.integers(1, 4))
     replicas, old = int(rng.integers(2, min(zones, 3) + 1)), zones * each

@@ -15,10 +15,9 @@ PYTHON = shlex.quote(sys.executable)
 
 
 class System:
-    """The stand-in of a system: its tools in a folder of their own, its state in a file.
+    """The stand-in of a system: its tools in a folder of their own, its state in a file."""
 
-    A state may say ``breaks``: the number of a changing call that does its work and then fails.
-    """
+    # a state may say ``breaks``: the number of a changing call that does its work and then fails
 
     def __init__(self, folder, program, tools, state):
         self.folder = folder
