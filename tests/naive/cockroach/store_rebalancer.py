@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from tests.naive.cockroach import leases as naive
 
+# from voters, non-voters and whether a voter moves to the (target, removed) that may be drawn
 Step = Callable[[list[int], list[int], bool], Iterable[tuple[int, int]]]
-"""From voters, non-voters and whether a voter moves to the (target, removed) that may be drawn."""
 
 
 def overfull(loads: list[float], serving: list[bool], threshold: float, least: float) -> float:

@@ -6,10 +6,8 @@ import numpy as np
 
 
 def best(cluster, bounds):
-    """Least `measured` of all placements that fit; None if none does.
-
-    Knows capacities, one zone level with one replica each, dead nodes, and free leaders.
-    """
+    """Least `measured` of all placements that fit; None if none does."""
+    # knows capacities, one zone level with one replica each, dead nodes, and free leaders
     zone = cluster.topology.domain[0]
     load, leader_load = cluster.partitions.load.voter, cluster.partitions.load.leader
     may = [bool(ok) for ok in cluster.nodes.may_receive]
@@ -43,10 +41,8 @@ def best(cluster, bounds):
 
 
 def measured(loads, bounds, moves):
-    """Return how far the worst node is above its target, all together, and the moves.
-
-    The worst to eight decimals of its target; together by thousandths, each rounded up.
-    """
+    """Return how far the worst node is above its target, all together, and the moves."""
+    # the worst to eight decimals of its target; together by thousandths, each rounded up
     with np.errstate(invalid="ignore"):
         over = np.where(loads > 0.0, loads / np.maximum(bounds.target, 1e-300) - 1.0, 0.0)
     over = np.maximum(over, 0.0)

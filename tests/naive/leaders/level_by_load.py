@@ -41,10 +41,8 @@ def penalty(level: np.ndarray, threshold: float) -> float:
 
 
 def least(cluster: ek.Cluster, able: np.ndarray) -> tuple[float, int]:
-    """Least level of the fullest node, and the fewest changes at it, over all there is room for.
-
-    Slot 0 leads now; a slot may lead where ``able (N,)`` says so. All nodes are alive.
-    """
+    """Least level of the fullest node, and the fewest changes at it, over all there is room for."""
+    # Slot 0 leads now; a slot may lead where ``able (N,)`` says so. All nodes are alive.
     rows = cluster.placement.nodes
     load = cluster.partitions.load
     extra = load.leader - load.voter

@@ -15,12 +15,10 @@ def fewest_moves(
     may: Sequence[Sequence[bool]],
     room: Sequence[int],
 ) -> int | None:
-    """Return the fewest moves to a placement within limits and room; None if there is none.
-
-    ``rows`` are the nodes of each partition, ``tiers`` the domain of each node and the most
-    replicas in one, the widest first; ``may[p][n]`` says where a partition may stand, and ``room``
-    how many replicas a node may hold.
-    """
+    """Return the fewest moves to a placement within limits and room; None if there is none."""
+    # ``rows`` are the nodes of each partition, ``tiers`` the domain of each node and the most
+    # replicas in one, the widest first; ``may[p][n]`` says where a partition may stand, and
+    # ``room`` how many replicas a node may hold
     flow, ids = min_cost_flow.SimpleMinCostFlow(), {}
 
     def vertex(*name: object) -> int:

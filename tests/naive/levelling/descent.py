@@ -20,10 +20,8 @@ def fewest(values: np.ndarray, need: np.ndarray) -> int:
 def greedy_cover(
     value: np.ndarray, hard: np.ndarray, soft: np.ndarray, weight: np.ndarray, limit: int
 ) -> tuple[int, list[int]]:
-    """Columns taken one by one, each the one that adds most now; how many, ``limit`` + 1 if short.
-
-    The last one need only cover what is left, and then be no larger than it must.
-    """
+    """Columns taken one by one, each that which adds most; how many, ``limit`` + 1 if short."""
+    # the last one need only cover what is left, and then be no larger than it must
     rest, chosen = soft.copy(), []
     counts = [d for d in range(len(soft)) if weight[d] > 0.0]
     while len(chosen) < limit:

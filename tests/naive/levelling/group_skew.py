@@ -10,10 +10,8 @@ from tests.naive.core.state import admits, domains_of, group_skew, leads, moved_
 def even_out(
     problem: Problem, state: State, forced: list[bool], groups: list[list[int]], most: int
 ) -> tuple[State, int]:
-    """The state once no skew falls any further, and the moves that this took.
-
-    No more than ``most`` moves may pass until fewer wait or a skew falls.
-    """
+    """The state once no skew falls any further, and the moves that this took."""
+    # no more than ``most`` moves may pass until fewer wait or a skew falls
     made, rules = 0, problem.rules
     for g, members in enumerate(groups):
         for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):

@@ -2,12 +2,11 @@
 
 
 def take_back_idle(cluster, height, admits, trades):
-    """Send replicas home, in order; ``cluster`` is a dict of lists, changed in place.
-
-    ``load[n][d]``, ``scale[n][d]``, ``leaders[n]``, ``leader_scale[n]``, ``members[n]``,
-    ``node[k]``, ``home[k]``, ``forced[k]``, ``size(k)[d]`` and ``leads(k)`` say where things stand;
-    ``admits(k, n)`` and ``trades(k, i)`` whether the rules allow a move, or two places traded.
-    """
+    """Send replicas home, in order; ``cluster`` is a dict of lists, changed in place."""
+    # ``load[n][d]``, ``scale[n][d]``, ``leaders[n]``, ``leader_scale[n]``, ``members[n]``,
+    # ``node[k]``, ``home[k]``, ``forced[k]``, ``size(k)[d]`` and ``leads(k)`` say where things
+    # stand; ``admits(k, n)`` and ``trades(k, i)`` whether the rules allow a move, or two places
+    # traded
     node, home, forced, members = (cluster[key] for key in ("node", "home", "forced", "members"))
     size, leads, load, leaders = (cluster[key] for key in ("size", "leads", "load", "leaders"))
     scale, leader_scale = cluster["scale"], cluster["leader_scale"]

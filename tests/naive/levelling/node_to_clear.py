@@ -7,8 +7,8 @@ import numpy as np
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from tests.naive.core.state import admits, recount, row
 
+# who would leave a node, if that makes room on it
 MakingWay = Callable[[State, int], list[int] | None]
-"""Who would leave a node, if that makes room on it."""
 
 
 def node_to_clear(
@@ -39,10 +39,8 @@ def node_to_clear(
 
 
 def led_by_the_first(problem: Problem, state: State, k: int) -> State:
-    """The state with ``k`` as the leader, if nobody leads its partition and it is the first there.
-
-    It has to fit before it leads, too: who would weigh less as a leader does not lead yet.
-    """
+    """The state with ``k`` as the leader, if nobody leads its partition and it is the first."""
+    # it has to fit before it leads, too: who would weigh less as a leader does not lead yet
     partitions = problem.partitions
     p = partitions.owner[k]
     alone = all(state.node[i] < 0 for i in row(problem, p))

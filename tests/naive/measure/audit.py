@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.rules import Rule
 
+# kind, partition, group, node, level, domain, dimension; -1 for none
 Row = tuple[str, int, int, int, int, int, int]
-"""kind, partition, group, node, level, domain, dimension; -1 for none."""
 
 
 class Found:

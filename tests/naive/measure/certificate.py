@@ -7,10 +7,8 @@ import numpy as np
 
 
 def proven_moves(before, alive, zone, voter, leader, target, load_price, loss_price, covers):
-    """What prices and covers prove where nothing binds but the zones; the nodes must be alive.
-
-    ``before`` is a list of node lists, ``covers`` pairs (node, count), already checked.
-    """
+    """What prices and covers prove where nothing binds but the zones; the nodes must be alive."""
+    # ``before`` is a list of node lists, ``covers`` pairs (node, count), already checked
     count = np.zeros(len(alive))
     for node, least in covers:
         count[node] = least

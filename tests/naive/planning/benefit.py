@@ -5,11 +5,9 @@ SLACK = 0.05
 
 
 def order_by_benefit(changes, used, mean):
-    """Return the changes in order; each is a dict.
-
-    ``urgency``, ``size``, ``previous`` (or None) and ``shifts``, a list of (node, amounts).
-    ``used`` is a list of rows, and changes with what goes.
-    """
+    """Return the changes in order; each is a dict."""
+    # ``urgency``, ``size``, ``previous`` (or None) and ``shifts``, a list of (node, amounts).
+    # ``used`` is a list of rows, and changes with what goes.
 
     def lost(c):
         worse = 0.0

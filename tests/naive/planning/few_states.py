@@ -143,10 +143,8 @@ class Partition:
             yield from self.changed(state, pairs, recast)
 
     def changes(self, state):
-        """Pairs of an old node and a new one, -1 for none, and nodes whose roles change.
-
-        All that changes at one instant; with joint consensus that may be any number.
-        """
+        """Pairs of an old node and a new one, -1 for none, and nodes whose roles change."""
+        # all that changes at one instant; with joint consensus that may be any number
         every = state[0] | state[1]
         new = {n for n in self.end[0] | self.end[1] if self.live[n]} - every
         singles = [(n, m) for n in sorted(every) for m in sorted(self.targets(state, n))]

@@ -8,11 +8,9 @@ from heapq import heappop, heappush
 
 
 def least_bytes(cluster, target, hops=1, tiers=()):
-    """Return the least bytes that are copied, None where no order leads to the target.
-
-    ``hops`` is how often a replica may wait on another node. Those of a partition never share a
-    node, nor a domain of the ``tiers``.
-    """
+    """Return the least bytes that are copied, None where no order leads to the target."""
+    # ``hops`` is how often a replica may wait on another node. Those of a partition never share a
+    # node, nor a domain of the ``tiers``.
     begin = tuple(int(n) for n in cluster.placement.node)
     goal = tuple(int(n) for n in target.node)
     best = {(begin, (0,) * len(begin)): 0.0}

@@ -2,11 +2,9 @@
 
 
 def overflows(free, trades, before):
-    """Whether a place may carry more than is free there, in some order that the arrows admit.
-
-    ``trades`` are steps and what each takes of the place, below 0 what it gives back when it is
-    done; ``before`` are the steps that each waits for.
-    """
+    """Whether a place may carry more than is free there, in some order that the arrows admit."""
+    # ``trades`` are steps and what each takes of the place, below 0 what it gives back when it is
+    # done; ``before`` are the steps that each waits for
     takes = [max(sum(a for i, a in trades if i == step), 0) for step in range(len(before))]
     gives = [max(-sum(a for i, a in trades if i == step), 0) for step in range(len(before))]
     ahead = [sum(1 << b for b in some) for some in before]

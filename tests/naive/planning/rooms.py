@@ -2,11 +2,9 @@
 
 
 def first_without_room(free, trades, ancestors):
-    """The first step, by its index, that may find no room; None where there always is some.
-
-    ``trades`` are steps and what each takes of the place, below 0 what it gives back; a step may
-    take what is ``free`` at the beginning, and what its ``ancestors`` have given back.
-    """
+    """The first step, by its index, that may find no room; None where there always is some."""
+    # ``trades`` are steps and what each takes of the place, below 0 what it gives back; a step may
+    # take what is ``free`` at the beginning, and what its ``ancestors`` have given back
     gives = [(i, -amount) for i, amount in trades if amount < 0]
     takes = sorted((i, amount) for i, amount in trades if amount > 0)
     for count in range(1, len(takes) + 1):

@@ -2,12 +2,10 @@
 
 
 def schedule(changes, free, by_rank):
-    """Start each change as early as it can be; changes and resources are numbers.
-
-    ``changes`` is a list of dicts: ``duration``, ``rank``, ``previous`` (or None), ``claims`` and
-    ``returns`` (lists of pairs of resource and amount). Returns start, finish and wave of each,
-    what each lacked last, the order in which they started, and the arrows (from, to).
-    """
+    """Start each change as early as it can be; changes and resources are numbers."""
+    # ``changes`` is a list of dicts: ``duration``, ``rank``, ``previous`` (or None), ``claims`` and
+    # ``returns`` (lists of pairs of resource and amount). Returns start, finish and wave of each,
+    # what each lacked last, the order in which they started, and the arrows (from, to).
     count = len(changes)
     room, pool = list(free), list(free)
     waiting = {r: [] for r in range(len(free))}

@@ -4,12 +4,10 @@ from itertools import permutations
 
 
 def shortest(exchanges):
-    """Return the least time for exchanges, each a list of copies (seconds, places).
-
-    The copies of an exchange begin at once, and each holds its places for itself while it lasts.
-    One after another, in every order, they begin as early as they can: of the schedules in which
-    none can begin earlier by itself, one is the shortest.
-    """
+    """Return the least time for exchanges, each a list of copies (seconds, places)."""
+    # The copies of an exchange begin at once, and each holds its places for itself while it lasts.
+    # One after another, in every order, they begin as early as they can: of the schedules in which
+    # none can begin earlier by itself, one is the shortest.
     return min((_length(order) for order in permutations(exchanges)), default=0.0)
 
 

@@ -3,8 +3,8 @@
 from functools import cache
 from itertools import combinations
 
+# the node it leaves, the node it joins, what it weighs, and how long its copy takes
 Move = tuple[int, int, float, float]
-"""The node it leaves, the node it joins, what it weighs, and how long its copy takes."""
 
 
 def soonest(moves: list[Move], room: list[float]) -> float:

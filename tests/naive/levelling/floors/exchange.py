@@ -6,12 +6,10 @@ BEYOND = math.inf
 
 
 def exchange(cluster, lowest, most_leaders, admits, donors=8, moving=0.7):
-    """Make the exchanges (one, other), in order; ``cluster`` is a dict of lists, changed in place.
-
-    ``load[n][d]``, ``target[n][d]``, ``members[n]``, ``node[k]``, ``home[k]``, ``owner[k]``,
-    ``size(k)[d]``, ``leads(k)``, ``leaders[n]`` and ``accepts[n]`` say where things stand;
-    ``admits(k, n)`` whether the rules allow a move.
-    """
+    """Make the exchanges (one, other), in order; ``cluster``, a dict of lists, is changed."""
+    # ``load[n][d]``, ``target[n][d]``, ``members[n]``, ``node[k]``, ``home[k]``, ``owner[k]``,
+    # ``size(k)[d]``, ``leads(k)``, ``leaders[n]`` and ``accepts[n]`` say where things stand;
+    # ``admits(k, n)`` whether the rules allow a move
     load, target, node = cluster["load"], cluster["target"], cluster["node"]
     members, home, size, leads = (cluster[key] for key in ("members", "home", "size", "leads"))
     dimensions = range(len(lowest[0]))

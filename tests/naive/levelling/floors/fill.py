@@ -4,11 +4,9 @@ import math
 
 
 def fill(cluster, lowest, most_leaders, admits, most_moves, donors=8, free=1.5, leading=0.5):
-    """Make the moves (replica, node), in order; ``cluster`` is a dict of lists, changed in place.
-
-    ``load[n][d]``, ``target[n][d]``, ``node[k]``, ``home[k]``, ``size(k)[d]``, ``leads(k)`` and
-    ``accepts[n]`` say where things stand; ``admits(k, n)`` whether the rules allow a move.
-    """
+    """Make the moves (replica, node), in order; ``cluster``, a dict of lists, is changed."""
+    # ``load[n][d]``, ``target[n][d]``, ``node[k]``, ``home[k]``, ``size(k)[d]``, ``leads(k)`` and
+    # ``accepts[n]`` say where things stand; ``admits(k, n)`` whether the rules allow a move
     load, target, node = cluster["load"], cluster["target"], cluster["node"]
     dimensions = range(len(lowest[0]))
     began = list(node)

@@ -36,10 +36,8 @@ def chain(
     top: int,
     affords: Callable[[int, int], bool] = lambda p, n: True,
 ) -> list[tuple[int, int, int, int]]:
-    """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room.
-
-    Node ``n`` may lead partition ``p`` only if that is what some budget ``affords``.
-    """
+    """Links (partition, slot, giver, taker) from ``top`` to the nearest node with room."""
+    # node ``n`` may lead partition ``p`` only if that is what some budget ``affords``
     paths: dict[int, list[tuple[int, int, int, int]]] = {top: []}
     queue = [top]
     for here in queue:

@@ -8,11 +8,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 
+# what a replica may break on a node however little it weighs
 ROW_KINDS = frozenset(
     {"require", "spread", "same_node", "soft_spread", "forbidden", "max_domains", "max_replicas",
      "on_dead", "not_kept", "not_accepted"}
 )  # fmt: skip
-"""What a replica may break on a node however little it weighs."""
 
 
 class PlainLoss:
@@ -78,10 +78,8 @@ def has_to_be_made_room_for(cluster: Cluster, lost: list[int], goals: Goals) -> 
 def is_proven_best(
     cluster: Cluster, after: Placement, goals: Goals, moves: int, *, one_more: bool
 ) -> bool:
-    """Whether a placement breaks nothing, meets the goals, and makes no move too many.
-
-    ``one_more`` is one that the bound on moves does not ask for.
-    """
+    """Whether a placement breaks nothing, meets the goals, and makes no move too many."""
+    # ``one_more`` is one that the bound on moves does not ask for
     before = cluster.placement
     proven = bounds(cluster, goals)
     plain = PlainLoss(cluster, [])

@@ -57,10 +57,8 @@ def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
 
 
 def worth(problem: Problem, state: State, aim: Aim, course: Course) -> tuple[float, ...] | None:
-    """Broken rules and what is beyond budgets, moves, changes of leaders, roles traded.
-
-    None where a node carries too much.
-    """
+    """Broken rules and what is beyond budgets, moves, changes of leaders, roles traded."""
+    # None where a node carries too much
     if (strains(problem, state, aim) > 0.0).any():
         return None
     faults = sum(faults_of(problem, state, course, p) for p in range(len(state.leader)))
@@ -118,10 +116,8 @@ def _crowds_closed(problem: Problem, course: Course, node: tuple[int, ...]) -> b
 
 
 def everything(problem: Problem, state: State, course: Course) -> Iterator[State]:
-    """Go through all placements and leaders of a tiny cluster that rules do not exclude outright.
-
-    A replica stays without a node only where it was without one.
-    """
+    """Go through placements and leaders of a tiny cluster that rules do not exclude outright."""
+    # a replica stays without a node only where it was without one
     partitions, rules = problem.partitions, problem.rules
     nodes = range(len(problem.nodes.accepts))
     where: list[list[int]] = []
