@@ -14,8 +14,8 @@ from tests.judge.world import COUNTS, Standing, World
 MOST_CELLS = 400  # partitions times nodes up to which a case is small
 TOO_MANY_MOVES = 2  # moves above the fewest that are still no finding
 AT_MOST = frozenset({"spread", "max_domains"})
+# what may be broken in a case whose repairs are compared by endangerment
 OF_LIFE = frozenset({"on_dead", "not_kept", "unassigned", "min_active", "leader", "leaderless"})
-"""What may be broken in a case whose repairs are compared by endangerment."""
 
 
 @dataclass
@@ -31,11 +31,10 @@ class Repairs:
 
 @dataclass
 class Beside:
-    """A result beside the best. None where there is nothing to compare.
+    """A result beside the best. None where there is nothing to compare."""
 
-    ``mended``: no hard rule is broken, of those that can be mended. ``reached``: the goals, of
-    those that can be. ``above``: moves above the fewest with which they are.
-    """
+    # ``mended``: no hard rule is broken, of those that can be mended. ``reached``: the goals, of
+    # those that can be. ``above``: moves above the fewest with which they are.
 
     findings: list[Finding] = field(default_factory=list)
     mended: bool | None = None
@@ -216,8 +215,8 @@ def _missing(world: World, standing: Standing) -> int:
     return sum(max(0, world.wanted[p] - world.live(standing.rows[p])) for p in every)
 
 
+# a name, and how to count it in a model and in a result
 Danger = tuple[str, Callable[[Model], Sum], Callable[[Standing], int]]
-"""A name, and how to count it in a model and in a result."""
 
 
 def _dangers(world: World) -> list[Danger]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from tests.judge.world import COUNTS, NODE, REQUIREMENTS, VOTER, Bound, Standing, World
 
 SLACK = 1e-9  # loads added up in another order agree within this share
+# kind, whose ("partition", "group", "node", "domain of TIER"), its number, and the rest
 Key = tuple[str, str, int, str]
-"""Kind, whose ("partition", "group", "node", "domain of TIER"), its number, and the rest."""
 
+# kinds that count rows and not amounts
 PER_ROW = frozenset({"capacity", "transient", "tier_capacity", "lead"})
-"""Kinds that count rows and not amounts."""
 
 
 def of_partition(world: World, p: int, row: list[int], leader: int) -> Iterator[tuple[Key, float]]:

@@ -11,19 +11,15 @@ import evenkeel as ek
 
 @dataclass(frozen=True)
 class Case:
-    """One input to judge, as plain Python.
-
-    ``cluster`` holds keyword arguments of ``Cluster.from_arrays``, its rules as mappings;
-    ``goals`` and ``limits`` hold those of ``Goals`` and ``Limits``.
-    """
+    """One input to judge, as plain Python."""
 
     family: str
     seed: int
-    cluster: dict[str, Any]
-    goals: dict[str, Any] = field(default_factory=dict)
-    limits: dict[str, Any] = field(default_factory=dict)
+    cluster: dict[str, Any]  # arguments of ``Cluster.from_arrays``, its rules as mappings
+    goals: dict[str, Any] = field(default_factory=dict)  # of ``Goals``
+    limits: dict[str, Any] = field(default_factory=dict)  # of ``Limits``
+    # calls of the callback until it stops the search; None where it goes on to its end
     calls: int | None = None
-    """Calls of the callback until it stops the search; None where it goes on to its end."""
 
     @property
     def replicas(self) -> int:
@@ -67,5 +63,5 @@ def _keywords(given: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in given.items())
 
 
+# draws a cluster, goals and limits
 Family = Callable[[np.random.Generator], tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]
-"""Draws a cluster, goals and limits."""

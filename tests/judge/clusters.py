@@ -599,9 +599,9 @@ def disks_beside(rng: np.random.Generator) -> Drawn:
     return given, goals, limits
 
 
+# why a node is not to take, or to lead, as much as others
 CLOSED = ["dead", "cordoned", "cordoned", "draining", "full", "filled", "endless", "quiet",
           "weightless", "pinned"]  # fmt: skip
-"""Why a node is not to take, or to lead, as much as others."""
 
 
 def _close(rng: np.random.Generator, given: dict[str, Any], reasons: list[str]) -> None:
@@ -836,8 +836,7 @@ def placed_voters(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
-STOPS = 8
-"""Calls of a callback below which searches of ``cut_short`` stop."""
+STOPS = 8  # calls of a callback below which searches of ``cut_short`` stop
 
 FAMILIES: dict[str, Family] = {
     each.__name__: each
@@ -853,14 +852,11 @@ FAMILIES: dict[str, Family] = {
         soft_rules_yield, placed_voters,
     )
 }  # fmt: skip
-"""Families by name."""
 
 
 def draw(family: str, seed: int, times: tuple[int, int] = (1, 1)) -> Case:
-    """Draw a case that the library accepts; the same for the same family and seed.
-
-    ``times`` as many nodes, and as many partitions, as the family has make it a larger one.
-    """
+    """Draw a case that the library accepts; the same for the same family and seed."""
+    # ``times`` as many nodes, and as many partitions, as the family has make it a larger one
     for attempt in range(ATTEMPTS):
         rng = np.random.default_rng([zlib.crc32(family.encode()), seed, attempt])
         before = TIMES.set(times)

@@ -17,8 +17,8 @@ from tests.judge.even import GroupGoal
 from tests.judge.world import COUNTS, REQUIREMENTS, VOTER, Bound, Standing, World
 
 SCALE = 1_000_000
+# binary exponents of the largest load at which it is counted in its own unit
 ORDINARY = range(-6, 21)
-"""Binary exponents of the largest load at which it is counted in its own unit."""
 EXACT = 1e-9  # share by which a load may miss a whole number of integers
 ENDLESS = 2**53  # room that no load fills
 EFFORT = 2.0  # deterministic seconds for each question

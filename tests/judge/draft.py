@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.judge.world import COUNTS, REQUIREMENTS
 
+# so many times the nodes, and the partitions, that a family asks for
 TIMES: ContextVar[tuple[int, int]] = ContextVar("times", default=(1, 1))
-"""So many times the nodes, and the partitions, that a family asks for."""
 
 
 class Draft:

@@ -79,10 +79,8 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
 
 
 def targets_without_room(world: World, result: ek.Result) -> Iterator[tuple[str, float, float]]:
-    """Yield sets of nodes into which more is forced than their targets allow, and both.
-
-    No placement meets such goals, of which a result says no more than that they are missed.
-    """
+    """Yield sets of nodes into which more is forced than their targets allow, and both."""
+    # no placement meets such goals, of which a result says no more than that they are missed
     usable = _usable(world)
     level = world.case.goals.get("level", 0.05)
     asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]
@@ -103,10 +101,8 @@ def targets_without_room(world: World, result: ek.Result) -> Iterator[tuple[str,
 
 
 def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
-    """Yield the nodes below what floors ask for, and the floors that ask for more than was asked.
-
-    The latter of any result, the former of one that says that goals are met.
-    """
+    """Yield nodes below what floors ask for, and floors that ask for more than was asked."""
+    # the latter of any result, the former of one that says that goals are met
     asked = world.case.goals.get("floor")
     loads, floors, targets = world.loads(after), result.bounds.floor, result.bounds.target
     for d, name in enumerate(world.names):
@@ -261,10 +257,7 @@ def _is_ruled(world: World) -> bool:
 
 
 def _means(world: World, d: int) -> tuple[float, float]:
-    """Return the mean of a load over nodes that accept, and over all that accept or hold some.
-
-    Both are 0 where there is none.
-    """
+    """Return the mean of a load over nodes that accept, and over all that accept or hold some."""
     heaviest = [max(table[p][d] for table in (world.voter_load, world.leader_load,
                                               world.light_load))
                 for p in range(world.partitions)]  # fmt: skip
@@ -344,11 +337,9 @@ def _whole(room: list[float], count: int) -> float:
 
 
 def _replicas_forced(world: World, own: dict[int, float]) -> Callable[[frozenset[int]], float]:
-    """Say how many replicas find no place outside a set of nodes, by the capacities they ``own``.
-
-    That is what rules leave no place for outside, or outside of what is limited as well, but for
-    what has room there.
-    """
+    """Say how many replicas find no place outside a set of nodes, by their ``own`` capacities."""
+    # that is what rules leave no place for outside, or outside of what is limited as well, but for
+    # what has room there
     most: dict[int, float] = {}
     for n in own:
         holds = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
@@ -408,10 +399,8 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
 
 
 def _asked(world: World, p: int, outside: list[int]) -> float:
-    """Count the replicas that terms ask for on nodes, beyond those that some of these may hold.
-
-    Those of a term on nodes where none may vote are beside the voters.
-    """
+    """Count the replicas that terms ask for on nodes, beyond those that some of these may hold."""
+    # those of a term on nodes where none may vote are beside the voters
     bounds = [one.amount for one in world.bounds[world.rule[p]]
               if one.kind == "spread" and one.tier == NODE and one.hard]  # fmt: skip
     each = min(bounds, default=world.wanted[p])
@@ -509,11 +498,9 @@ def _room_to_lead(world: World, able: list[int], most: list[list[float]]) -> dic
 def _most_led(
     world: World, able: list[int], room: Mapping[int, float]
 ) -> Callable[[frozenset[int]], float]:
-    """Say how many partitions nodes can lead, none more than it has room for.
-
-    Of some nodes, those without room for all lead as many as they can, and the others what they
-    may: the least of that over all choices of the former (Hall; Ford and Fulkerson).
-    """
+    """Say how many partitions nodes can lead, none more than it has room for."""
+    # of some nodes, those without room for all lead as many as they can, and the others what they
+    # may: the least of that over all choices of the former (Hall; Ford and Fulkerson)
     leaders = Counter(
         frozenset(n for n in able if _may_lead(world, p, n))
         for p, want in enumerate(world.wanted) if want

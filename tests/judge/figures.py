@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tests.judge.beside import Beside
 
+# what is measured, and what it must reach
 TARGETS = {
     "mean moves above the fewest": "<= 0.05",
     "most moves above the fewest": "<= 2",
@@ -13,7 +14,6 @@ TARGETS = {
     "repairs under budgets, of the best": ">= 98 %",
     "order of repairs inverted": "0",
 }
-"""What is measured, and what it must reach."""
 
 
 def figures(tried: list[Beside]) -> dict[str, tuple[float | None, int]]:

@@ -71,11 +71,9 @@ class _Budget:
 
 
 def _harmless(world: World, p: int, after: Standing, row: list[int], leader: int) -> bool:
-    """Whether another row of a partition breaks nothing that the result does not break.
-
-    Nor what it only breaks because of replicas that nothing keeps where they are. A hard spread
-    limit may stay as broken as it came, be it by replicas elsewhere.
-    """
+    """Whether another row of a partition breaks nothing that the result does not break."""
+    # Nor what it only breaks because of replicas that nothing keeps where they are. A hard spread
+    # limit may stay as broken as it came, be it by replicas elsewhere.
     rows, leaders = list(after.rows), list(after.leaders)
     rows[p], leaders[p] = row, leader
     then = Standing(rows, leaders)
@@ -129,11 +127,9 @@ def _leader(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[
 
 
 def _missing(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[Finding]:
-    """A wanted replica stands nowhere, or on a node that is not kept, and a node would take it.
-
-    Nothing is missing where as many live as are wanted, be they on draining nodes: another would
-    mend no rule while these may not leave.
-    """
+    """A wanted replica stands nowhere, or on a node that is not kept, and a node would take it."""
+    # nothing is missing where as many live as are wanted, be they on draining nodes: another would
+    # mend no rule while these may not leave
     row = after.rows[p]
     stay = sum(n >= 0 and world.may_hold[n] for n in row)
     if max(stay, world.live(row)) >= world.wanted[p]:

@@ -133,10 +133,8 @@ def _moved(case: Case, after: Standing) -> Case:
 
 
 def _beyond_need(world: World, node: Any, first: Any) -> list[int]:
-    """List partitions with more replicas than free slots, and than ``min_active`` takes in all.
-
-    An overwrite adds what ``min_active`` asks for until those that were lost are back.
-    """
+    """List partitions with more replicas than free slots, and than ``min_active`` takes in all."""
+    # an overwrite adds what ``min_active`` asks for until those that were lost are back
     found = []
     for p, was in enumerate(world.came.rows):
         held = node[first[p] : first[p + 1]].tolist()
@@ -149,10 +147,8 @@ def _beyond_need(world: World, node: Any, first: Any) -> list[int]:
 
 
 def in_slots(world: World, node: Any, first: Any, placement: ek.Placement) -> Standing | None:
-    """Return an assignment in the slots of a case; None where it has more replicas than are free.
-
-    Who stays keeps its slot.
-    """
+    """Return an assignment in the slots of a case; None where it has more replicas than slots."""
+    # who stays keeps its slot
     rows, leaders = [], []
     led = placement.leader_node
     for p, was in enumerate(world.came.rows):

@@ -43,11 +43,11 @@ def test_moves_above_the_fewest_are_counted():
     assert tried({"level": 0.5}, rows, **THREE).above == 2
 
 
+# each partition is short of a replica; only the second needs it
 SHORT = {
     "capacity": [[9.0]] * 4, "load": [[1.0]] * 2, "replicas": 2, "min_active": [1, 2],
     "alive": [True, True, True, False], "placement": [[0, 3], [1, 3]],
 }  # fmt: skip
-"""Each partition is short of a replica; only the second needs it."""
 
 
 @pytest.mark.parametrize(

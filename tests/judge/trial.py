@@ -13,15 +13,15 @@ from tests.judge.world import Standing, World
 from tests.support.stopping import stopping_after
 
 SLOW = 2.0  # CPU seconds above which a solve is a finding
+# methods that return what their originals return: only what they claim is judged
 BIT_EXACT = frozenset(
     {"helix_crush", "helix_multiround", "helix_crushed", "helix_auto", "helix_waged"}
 )
-"""Methods that return what their originals return: only what they claim is judged."""
 
 MENDING = frozenset({"balance", "exact"})  # methods that promise to mend whatever can be mended
 PROTOCOLS = ("plain", "kafka", "helix")  # whose plans of a result are judged where nodes drain
+# what is tried instead of a solve, by the name that stands for a method
 STUDIES = {"sweep": of_sweep, "pipeline": of_pipeline}
-"""What is tried instead of a solve, by the name that stands for a method."""
 
 
 @dataclass

@@ -44,8 +44,8 @@ from tests.judge.even import (
 from tests.judge.world import COUNTS, Standing, World
 
 AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})  # kinds that a dropped replica may break
+# kinds that are judged by live replicas and lawful leaders instead
 OF_REPLICAS = frozenset({"unassigned", "leader", "leaderless", "on_dead"})
-"""Kinds that are judged by live replicas and lawful leaders instead."""
 
 RENAMED = {"tier_capacity": "tier_capacity"}  # kinds that the library calls otherwise
 
@@ -78,14 +78,12 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
 
 
 def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Finding]:
-    """Yield what a plan of a result breaks after a wave that its end keeps, or leaves undone.
-
-    What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
-    stays. A copy that serves before what it replaces has gone is not one too many. Between the
-    promotion of one voter and the demotion of another, nodes are not judged. What has left by then
-    weighs no more in transient dimensions; the check of the plan counts what is leaving. Soft rules
-    and preferred leaders are judged at the end only: what is lost is copied first.
-    """
+    """Yield what a plan of a result breaks after a wave that its end keeps, or leaves undone."""
+    # What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
+    # stays. A copy that serves before what it replaces has gone is not one too many. Between the
+    # promotion of one voter and the demotion of another, nodes are not judged. What has left by
+    # then weighs no more in transient dimensions; the check of the plan counts what is leaving.
+    # Soft rules and preferred leaders are judged at the end only: what is lost is copied first.
     try:
         plan = result.plan(protocol=protocol)
     except ek.InvalidInput:
@@ -350,10 +348,8 @@ def exceeded(world: World, after: Standing) -> Iterator[Finding]:
 def _crossings(
     world: World, tier: str, after: Standing, which: str, moved: list[tuple[int, ...]]
 ) -> Counter[int]:
-    """Count the replicas that entered, or left, each domain of a tier; those inside it did not.
-
-    What was lost with its node is not copied out of the domain, as it is not out of the node.
-    """
+    """Count the replicas that entered, or left, each domain of a tier; those inside it did not."""
+    # what was lost with its node is not copied out of the domain, as it is not out of the node
     domain = world.domain[tier]
     entering = which == "domain_in"
     count: Counter[int] = Counter()
@@ -471,10 +467,8 @@ def _false_status(
 
 
 def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
-    """Whether every node is within the targets; None where that hangs on a rounding.
-
-    ``too_full`` and ``too_empty`` say whether these targets are what tolerances ask for.
-    """
+    """Whether every node is within the targets; None where that hangs on a rounding."""
+    # ``too_full`` and ``too_empty`` say whether these targets are what tolerances ask for
     loads, close = world.loads(after), False
     for load, floor in zip(loads, result.bounds.floor.tolist(), strict=True):
         for held, least in zip(load, floor, strict=True):

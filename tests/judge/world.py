@@ -9,11 +9,11 @@ VOTER, NON_VOTER = 0, 1
 PINNED, CAUGHT_UP = 1, 16
 NODE = "node"
 
+# what the nodes of all replicas must meet; whether it concerns voters only
 REQUIREMENTS = {"require": False, "voters_require": True}
-"""What the nodes of all replicas must meet; whether it concerns voters only."""
 
+# numbers of replicas on nodes that meet a text; whether voters alone count
 COUNTS = {"place": False, "voters_place": True}
-"""Numbers of replicas on nodes that meet a text; whether voters alone count."""
 
 
 class Bound(NamedTuple):
