@@ -333,10 +333,10 @@ def test_a_skew_makes_replicas_join_domains_that_hold_too_few(held, skew, least)
 @pytest.mark.parametrize(
     ("zones", "partitions", "skew", "target"),
     [
-        ("aab", 4, 1, [1.0, 1.0, 2.0]),
-        ("aab", 4, 2, [2.0, 2.0, 2.0]),  # one in zone b would do
+        ("aab", 6, 1, [2.0, 2.0, 3.0]),
+        ("aab", 6, 2, [2.0, 2.0, 2.0]),  # two in zone b will do
         ("aaab", 9, 1, [2.0, 2.0, 2.0, 4.0]),
-        ("abcc", 6, 1, [2.0, 2.0, 1.0, 1.0]),
+        ("abcc", 6, 1, [2.0, 2.0, 2.0, 2.0]),
         ("aab?", 7, 1, [2.0, 2.0, 2.0, 2.0]),  # the last node takes any number
     ],
 )
@@ -350,6 +350,18 @@ def test_a_skew_of_a_group_forces_replicas_into_small_domains(zones, partitions,
     result = ek.solve(cluster, goals=Goals(level=0.0))
     assert result.success
     assert result.audit.hard == 0
+
+
+def test_a_skew_of_a_group_leaves_targets_that_can_be_met():
+    """Zone a takes two replicas at least, and zone c, which has most room, three at most."""
+    cluster = Cluster.from_arrays(
+        capacity=[[17.0], [33.0], [17.0], [17.0], [17.0]], load=[[1.0]] * 8,
+        placement=[[p % 5] for p in range(8)], domains={"zone": [*"bccba"]},
+        rules=[Rule(skew={"zone": 1})], group_rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.success
+    assert result.comparison.moves == 1
 
 
 @pytest.mark.parametrize(("hot", "cold"), [(12, 9), (10, 9), (11, 7)])

@@ -21,7 +21,6 @@ import numpy as np
 from evenkeel.measure.binding import (
     NONE,
     Scope,
-    eligible_domains,
     group_scope,
     nodes_of,
     nodes_that_meet,
@@ -474,35 +473,6 @@ def group_level(placed: PlacementCounts, usable: Flags, capacity: Reals) -> Real
             full = utilisation(weight[order][fits], best[at[fits]])
             level[d] = max(level[d], float(full.max(initial=0.0)))
     return level
-
-
-def skewed_groups(placed: PlacementCounts, usable: Flags) -> Iterator[Forced]:
-    """Give each domain the least that the skews of groups leave it, in their lightest replicas.
-
-    Of w replicas in m domains, none with over s more than another, each has (w - s (m - 1)) / m.
-    """
-    cluster = placed.cluster
-    partitions, topology, scope = cluster.partitions, cluster.topology, group_scope(cluster)
-    groups, takes = len(scope.rule), usable & cluster.nodes.may_receive
-    wanted = np.bincount(partitions.group, partitions.replicas, groups)
-    lightest = np.full((groups, len(cluster.dimensions)), np.inf)
-    np.minimum.at(lightest, partitions.group, placed.lightest)
-    for binding in scope.bindings:
-        if binding.kind != "skew" or not binding.hard:
-            continue
-        row = topology.tier_index(binding.tier)
-        domain, counted = topology.domain_with_nodes[row], eligible_domains(cluster, scope, row)
-        apart = (scope.open & usable & (domain < 0)).any(1)
-        closed = counted & (
-            np.bincount(domain[takes & (domain >= 0)], minlength=counted.shape[1]) < 1
-        )
-        bound = (binding.amount != NONE) & ~(apart | closed.any(1))[scope.rule]
-        count = np.maximum(counted.sum(1), 1)[scope.rule]
-        least = np.ceil((wanted - binding.amount * (count - 1.0)) / count - WHOLE)
-        bound &= least > 0.0
-        forced = counted[scope.rule[bound]].T @ (least[bound, None] * lightest[bound])
-        for c in np.flatnonzero(forced.any(1)).tolist():
-            yield Forced("spread", usable & (domain == c), forced[c])
 
 
 WHOLE = 1e-9  # numbers this close to a whole number are replaced by it before rounding

@@ -13,7 +13,6 @@ from evenkeel.measure.bounds.even import (
     Forced,
     forced_parts,
     group_level,
-    skewed_groups,
     whole_level,
     whole_loads,
     whole_units,
@@ -76,8 +75,6 @@ def parts_of(placed: PlacementCounts, scope: Scope) -> list[Forced]:
     endless = np.where(np.isinf(cluster.nodes.capacity) & (capacity > 0.0), np.inf, capacity)
     if (endless > capacity).any():
         parts += forced_parts(placed, scope, able, endless)
-    if (cluster.partitions.group_rule >= 0).any():
-        parts += skewed_groups(placed, able)
     return parts
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, eligible_domains
+from evenkeel.measure.binding import NONE, Binding, Scope, eligible_domains, group_scope
 from evenkeel.measure.bounds.even import (
     MARGIN,
+    WHOLE,
     Classes,
     Even,
     Part,
@@ -27,6 +28,7 @@ from evenkeel.measure.bounds.even import (
 )
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import Flags, Reals
 from evenkeel.model.topology import NODE_TIER
 
@@ -85,7 +87,8 @@ def sets_of_places(
     """Return sets of whole kinds of nodes, and the load forced into each, (S, D)."""
     topology, classes = placed.cluster.topology, Classes.of(placed, scope)
     asked, least = asked_on(placed, scope, classes, usable)
-    tiers = sorted({topology.tier_index(one.tier) for one in scope.bindings
+    skews = skews_of_groups(placed.cluster)
+    tiers = sorted({topology.tier_index(one.tier) for one in (*scope.bindings, *skews)
                     if one.hard and one.tier != NODE_TIER})  # fmt: skip
     apart = np.vstack([scope.open, asked, topology.domain_with_nodes[tiers], usable])
     sets = sets_of_kinds([apart, capacity.T], len(classes.rule))
@@ -94,7 +97,43 @@ def sets_of_places(
         terms = zip(asked, least[:, q], strict=True)
         row[:] = _forced(placed, scope, classes, q, usable, sets, terms)
     forced -= forced[:, :1]  # what has no place is on no node
-    return sets, forced.T @ classes.loads(placed.lightest)[: len(forced)]
+    loads = forced.T @ classes.loads(placed.lightest)[: len(forced)]
+    for skew in skews if len(sets) else ():
+        loads = np.maximum(loads, _by_skew(placed, skew, usable, sets))
+    return sets, loads
+
+
+def skews_of_groups(cluster: Cluster) -> list[Binding]:
+    """Return the skews that bind whole groups."""
+    if (cluster.partitions.group_rule < 0).all():
+        return []
+    return [one for one in group_scope(cluster).bindings if one.kind == "skew" and one.hard]
+
+
+def _by_skew(placed: PlacementCounts, skew: Binding, usable: Flags, sets: Flags) -> Reals:
+    """Return the load that a skew of groups forces into each set, (S, D), in lightest replicas.
+
+    Of w replicas in m domains, none with over s more than another, each has at least
+    (w - s (m - 1)) / m and at most (w + s (m - 1)) / m.
+    """
+    cluster = placed.cluster
+    partitions, topology, scope = cluster.partitions, cluster.topology, group_scope(cluster)
+    wanted = np.bincount(partitions.group, partitions.replicas, len(scope.rule))
+    lightest = np.full((len(scope.rule), len(cluster.dimensions)), np.inf)
+    np.minimum.at(lightest, partitions.group, placed.lightest)
+    row = topology.tier_index(skew.tier)
+    domain, counted = topology.domain_with_nodes[row], eligible_domains(cluster, scope, row)
+    of = np.equal.outer(domain, np.arange(counted.shape[1]))  # (N, domains)
+    strays = (scope.open & usable & (domain < 0)).any(1)
+    closed = (counted & ~of[usable & cluster.nodes.may_receive].any(0)).any(1)
+    bound = (skew.amount != NONE) & ~(strays | closed)[scope.rule] & (wanted > 0)
+    counted, w = counted[scope.rule[bound]], wanted[bound]
+    m = np.maximum(counted.sum(1), 1)
+    beside = skew.amount[bound] * (m - 1.0)
+    least, most = np.ceil((w - beside) / m - WHOLE), np.floor((w + beside) / m + WHOLE)
+    within = ~((~sets & usable).astype(float) @ of > 0.0)  # domains without a node outside the set
+    k = within @ counted.T.astype(float)
+    return np.asarray(np.maximum(np.maximum(k * least, w - (m - k) * most), 0.0) @ lightest[bound])
 
 
 def _forced(
