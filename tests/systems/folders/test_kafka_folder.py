@@ -624,11 +624,11 @@ class TestAnotherOrder:
         row = "\tTopic: t\tPartition: {}\tLeader: {}\tReplicas: {}\tIsr: {}\n"
         lists = [
             (0, 2, "1,2,3", "2,3"), (1, 2, "2,3,1", "1,2,3"), (2, 3, "9,3,1", "3,1"),
-            (3, 3, "1,3,2", "3,2"),
+            (3, 3, "1,3,2", "3,2"), (4, 2, "1,2,3", "2,3"), (5, 2, "1,2,3", "1,2,3"),
         ]  # fmt: skip
-        wanted = ([2, 1, 3], [2, 1, 3], [3, 9, 1], [3, 1, 4])
+        wanted = ([2, 1, 3], [2, 1, 3], [3, 9, 1], [3, 1, 4], [2, 4, 3], [1, 2, 3])
         rows = [{"topic": "t", "partition": p, "replicas": own} for p, own in enumerate(wanted)]
-        head = "Topic: t\tPartitionCount: 4\tReplicationFactor: 3\tConfigs: \n"
+        head = "Topic: t\tPartitionCount: 6\tReplicationFactor: 3\tConfigs: \n"
         now, files = Path("now.txt"), ["now.txt", "brokers.csv"]
         now.write_text(head + "".join(row.format(*one) for one in lists))
         Path("target.json").write_text(json.dumps({"version": 1, "partitions": rows}))
@@ -642,9 +642,18 @@ class TestAnotherOrder:
             document = json.loads(Path(f"{way}/waves/1.reassignment.json").read_text())
             return {one["partition"]: one["replicas"] for one in document["partitions"]}
 
-        assert written("move") == {0: [2, 1, 3], 3: [3, 1, 4]}
-        assert written("move/undo") == {0: [1, 2, 3], 3: [1, 3, 2]}
+        assert written("move") == {0: [2, 1, 3], 3: [3, 1, 4], 4: [2, 4, 3]}
+        before = {0: [1, 2, 3], 3: [1, 3, 2], 4: [1, 2, 3]}
+        assert written("move/undo") == before
         plan = ek.read_plan("move/plan.json")
         assert len(plan.resume(ek.read(files))) == len(plan)
+        done = [
+            lists[p] if p == 2 else (p, row[0], *(2 * [",".join(map(str, row))]))
+            for p, row in enumerate(wanted)
+        ]
+        Path("done.txt").write_text(head + "".join(row.format(*one) for one in done))
+        assert main(["resume", "move/undo/plan.json", "done.txt", "brokers.csv", "-o", "back"]) == 0
+        back = written("back")
+        assert {p: back[p] for p in before} == before and 5 not in back
         now.write_text(now.read_text().replace("1,2,3\tIsr: 2", "2,1,3\tIsr: 2"))
         assert {one.partition for one in plan.resume(ek.read(files)).rows()} == {"t-3"}

@@ -250,7 +250,7 @@ sh run.sh
 Where the tools of the system are, with `evenkeel` on the `PATH`. `sh run.sh --dry-run` looks at the
 system and shows the commands that are left, `--until 3` pauses once wave 3 is done. Exit code 0:
 all is done, or it paused; 1: a command failed or a wait was given up; 3: the system is not where
-the plan expects it, or what is left out above is all that is left. Variables of the environment:
+the plan expects it, or nothing is left but what the plan leaves out. Variables of the environment:
 
 | variable | by default | meaning |
 |---|---|---|
@@ -517,7 +517,9 @@ def _why(plan: Plan, carrier: Carrier) -> str:
     off = [furthest_from_share(cluster, one) for one in (before, after)]
     if off[0] != off[1]:
         figures = f"{off[0]:.2f} | {off[1]:.2f}"
-        rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
+        rows.append(
+            f"| replicas of a topic, index or pool, node furthest from its share | {figures} |"
+        )
     leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| max/mean of leaders | {leads[0]} | {leads[1]} |")
     shares = sorted(carrier.shares(plan), key=lambda one: -max(one[1:]))
@@ -652,6 +654,9 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
                 p = int(touched[r])
                 restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
                 restored &= row[2] == first[r][2]
+                # so is a list of which another than its first leads
+                ahead = next((n for n in row[0] if n >= 0), -1)
+                restored |= row[1] != row[2] == ahead and row[1:] != was[1:]
                 heads = row[2] if row[1] == was[1] and row[2] != was[2] else -1
                 joins = comers(was[0], row[0])
                 lies = _disks_of(target, r) if target.disk is not None else {}
