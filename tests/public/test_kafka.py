@@ -528,9 +528,25 @@ SHOWN = {
         ],
         "no end of the reassignment of a-0 while a broker of its target is down",
     ),
-    "`Leader` is not the first": (
+    "`Leader` is not the first of `Replicas`, which is in": (
         [head("a", 1, 2) + row("a", 0, 2, "1,2", "1,2")],
         "no lead of the preferred broker in 1 partition (a-0)",
+    ),
+    "a replica on a broker that is up": (
+        [head("a", 2, 2) + row("a", 0, 1, "1,2", "1") + row("a", 1, 2, "1,2", "1,2")],
+        "1 replica not in sync in 1 partition, on brokers that are up (1 on 2)",
+    ),
+    "too few in sync": (
+        [
+            head("a", 2, 2, "min.insync.replicas=2")
+            + row("a", 0, 1, "1,2", "1") + row("a", 1, 2, "1,2", "1,2")
+        ],
+        "fewer replicas in sync than min.insync.replicas in 1 partition (a-0)",
+    ),
+    "`Leader` is not the first of `Replicas`, which is not": (
+        [head("a", 3, 2) + row("a", 0, 2, "1,2", "2") + row("a", 1, 1, "2,1", "1,2")
+         + row("a", 2, 1, "1,2", "1,2")],
+        "no lead of the preferred broker in 1 partition (a-0), since it is not in sync",
     ),
     "no in-sync broker is up": (
         [head("a", 1, 2) + row("a", 0, "none", "1,2", "1")], "no live replica surely has",

@@ -32,6 +32,7 @@ from evenkeel.systems.kafka.missing import (
     as_native,
     expected_in_sync,
     is_filtered,
+    note_behind,
     note_guesses,
     note_reassigned,
     note_stated,
@@ -81,6 +82,9 @@ def read(
     note_reassigned(missing, state, rows, names, up)
     given |= _placement(state, node, given["alive"], _without_source(rows, up))
     given["min_active"] = _least_in_sync(rows, given["replicas"], missing)
+    # of failed directories and running reassignments there are other notes
+    counted = up & ~state.under_way[rows.owner] & ~np.isin(rows.broker, [*map(int, missing.failed)])
+    note_behind(missing, rows, given["min_active"], names, counted)
     room_of_brokers(found)
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
     given |= disks_of(found, state.rows, replicas, brokers, missing)

@@ -539,6 +539,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     yield from missing.notes
     yield from _of_orders(missing)
     yield from _of_leads(cluster)
+    yield from _of_replicas(missing)
     yield from _of_brokers(cluster, missing)
     yield from _of_log_dirs(missing)
     yield from notes_on_disks(missing)
@@ -586,7 +587,36 @@ def _of_leads(cluster: Cluster) -> Iterator[str]:
         yield (
             f"no lead of the preferred broker in {counted(len(waits), 'partition')} "
             f"({named}), though it is in sync: Kafka restores it, by itself or by an election "
-            "(kafka-leader-election.sh), and results count that as a leader change"
+            "(kafka-leader-election.sh), which results count as a leader change; with "
+            "--leader-changes the broker that leads becomes the preferred one instead"
+        )
+    first = np.flatnonzero((placement.flags & Flag.AWAITED) != 0)
+    first = first[cluster.nodes.alive[placement.node[first]]]
+    if len(first):
+        named = _some([names[p] for p in placement.owner[first[:NAMED]].tolist()], len(first))
+        yield (
+            f"no lead of the preferred broker in {counted(len(first), 'partition')} "
+            f"({named}), since it is not in sync: the list keeps its order where replicas and "
+            "leader stay, also with --leader-changes, and Kafka restores the lead once it can"
+        )
+
+
+def _of_replicas(missing: Missing) -> Iterator[str]:
+    """Yield notes on replicas that are not in sync though their brokers are up."""
+    if missing.behind:
+        order = sorted(missing.behind, key=lambda name: -missing.behind[name])
+        each = [f"{missing.behind[name]:,} on {name}" for name in order]
+        yield (
+            f"{counted(sum(missing.behind.values()), 'replica')} not in sync in "
+            f"{counted(missing.behind_count, 'partition')}, on brokers that are up "
+            f"({_some(each)}): they break no rule; plan moves once they are in sync"
+        )
+    if missing.refused:
+        yield (
+            "fewer replicas in sync than min.insync.replicas in "
+            f"{counted(missing.refused_count, 'partition')} "
+            f"({_some(missing.refused, missing.refused_count)}): Kafka refuses writes with "
+            "acks=all there, and no rule counts that while their brokers are up"
         )
 
 

@@ -72,12 +72,34 @@ class Missing(msgspec.Struct, omit_defaults=True):
     # whether an assignment names log directories, and no file lists them with sizes
     unsized: bool = False
     moving: int = 0  # number of replicas that are being moved between log directories of a broker
+    # number of replicas that are not in sync, by broker that is up, and of their partitions
+    behind: dict[str, int] = {}
+    behind_count: int = 0
+    # the first of these with fewer replicas in sync than ``min.insync.replicas``
+    refused: list[str] = []
+    refused_count: int = 0
 
 
 def expected_in_sync(rows: Rows) -> NDArray[np.bool_]:
     """Return the replicas that a healthy cluster has in sync, (K,): none that join or observe."""
     kept: NDArray[np.bool_] = rows.described[rows.owner] & ~(rows.adding | rows.observing)
     return kept
+
+
+def note_behind(
+    missing: Missing, rows: Rows, least: NDArray[np.int32], names: Sequence[str],
+    counted: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Record the replicas that are not in sync, of those that are ``counted (K,)``."""
+    lags = expected_in_sync(rows) & ~rows.in_sync & counted
+    brokers, counts = np.unique(rows.broker[lags], return_counts=True)
+    missing.behind = dict(zip(map(str, brokers.tolist()), counts.tolist(), strict=True))
+    behind = np.unique(rows.owner[lags])
+    missing.behind_count = len(behind)
+    synced = np.bincount(rows.owner[rows.in_sync], minlength=len(rows.topic))
+    refused = behind[(synced < least)[behind]]
+    missing.refused = [names[p] for p in refused[:NAMED].tolist()]
+    missing.refused_count = len(refused)
 
 
 def note_guesses(
