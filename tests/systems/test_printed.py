@@ -17,6 +17,11 @@ ADMIN = {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1]}
 TITLES = "name\ttype\tleader\tmembers\n"
 NODES = "node,cap_x\na,10\nb,10\nc,10\n"
 
+SHARDS = (
+    "index shard prirep state docs store ip node\ni 0 p STARTED 1 1kb 10.0.0.1 es-1\n"
+    "i 0 r STARTED 1 1kb 10.0.0.2 es-2\ni 1 p STARTED 1 1kb 10.0.0.1 es-1\n"
+)
+
 READ = {
     "numbers of brokers and partitions alike": (
         "kafka", [json.dumps({"data": REST})],
@@ -115,9 +120,30 @@ READ = {
     "a mark behind the last node": (
         "tables", [NODES, "partition,node\np,a;b;\n"], {"p": ("a", "b")},
     ),
+    "a last name that begins no other at its address, and no line break": (
+        "elasticsearch", [SHARDS + "i 1 r STARTED 1 1kb 10.0.0.3 es"],
+        {"i/0": ("es-1", "es-2"), "i/1": ("es-1", "es")},
+    ),
+    "numbers of nodes, and no line break": (
+        "tables", ["partition,node\np,n10\np,n11\nq,n10\nq,n1"],
+        {"p": ("n10", "n11"), "q": ("n10", "n1")},
+    ),
 }  # fmt: skip
 
 REFUSED = {
+    "shards that end in the middle of a name": (
+        "elasticsearch", [SHARDS + "i 1 r STARTED 1 1kb 10.0.0.2 e"], "begins es-2, and the file",
+    ),
+    "shards that end in the middle of a number": (
+        "elasticsearch",
+        [SHARDS.replace("es-2", "es-22") + "i 1 r STARTED 1 1kb 10.0.0.2 es-2"], "begins es-22",
+    ),
+    "replicas that end in the middle of a name": (
+        "tables", ["partition,node\np,n-1\np,n-2\nq,n-1\nq,n-"], "begins n-1, and the file",
+    ),
+    "lists that end in the middle of a name": (
+        "tables", ["partition\tnodes\np\tn-1,n-2\nq\tn-2,n-1\nr\tn-1,n"], "begins n-1, and the",
+    ),
     "a row that lacks a cell": (
         "kafka", ["Name: o\nPARTITION  LEADER  REPLICAS  HW\n0  1  [1 2]  9\n1  2  9\n"],
         "does not fit the titles",

@@ -25,13 +25,28 @@ from evenkeel.model.reading.quantities import (
 )
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.printed import CUT, DELIMITERS, ENDING, HEAD, LEFT_OUT, TAIL, Printed, undrawn
+from evenkeel.systems.printed import (
+    CUT,
+    DELIMITERS,
+    ENDING,
+    HALF,
+    HEAD,
+    LEFT_OUT,
+    TAIL,
+    Printed,
+    half_name,
+    undrawn,
+)
 
 # how lines begin that are no rows: comments, also of SQL, and the mark of Excel
 ASIDE = ("#", "-- ", "sep=")
 
 FIRST = 8  # cells that are looked at to know what a column has
 MOST_DIGITS = 9  # of a number that is read at once
+
+# titles of columns of names, or lists of names, of nodes
+OF_NODES = re.compile("node|host|server|broker")
+NAME = re.compile(r"[^\s,;{}()\[\]]+")
 
 
 def whole_numbers(text: bytes) -> NDArray[np.int64]:
@@ -306,6 +321,10 @@ def read_table(faults: FaultList, document: Document) -> Table:
             if CUT.issuperset(cells):
                 message = "stands for rows that were left out: print all of them"
                 faults.add(f"{document.name}:{line_of}", cells[0], message)
+    if OF_NODES.search(names[-1]):
+        nodes = NAME.findall("\n".join(columns[-1]))
+        if whole_name := half_name(text, nodes):
+            faults.add(f"{document.name}:{lines[-1]}", nodes[-1], HALF.format(whole_name))
     if titles[0] == "" and columns[0] == [*map(str, range(len(lines)))]:
         del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
     by_name = dict(zip(names, titles, strict=True))

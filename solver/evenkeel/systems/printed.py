@@ -82,6 +82,9 @@ ENDING = 4  # lines at the end of which one may have this number
 # note on what was printed in part, by its places
 LEFT_OUT = "rows that were left out at {}: they are not counted; print all of them"
 
+# message on the last name of a text
+HALF = "begins {}, and the file ends here: it is cut; if not, end its last line with a line break"
+
 # note on what was not copied to its end, by files
 CUT_OFF = "tables whose lower border is missing, in {}: the rows behind are not counted"
 
@@ -139,6 +142,27 @@ def is_cut(lines: Iterable[str]) -> bool:
     begins = (line.strip().translate(BOX)[:1] for line in lines if line.strip())
     drawn = "".join(takewhile(lambda mark: mark in "|+", begins))
     return "+" in drawn and drawn[-1] != "+"
+
+
+def half_name(text: str, names: Sequence[str], places: Sequence[str] = ()) -> str:
+    r"""Return what the last of the names begins, in whose middle a text ends; "" if it does not.
+
+    Names may have places, such as addresses. Where each name stands once, as in a list of nodes,
+    none is judged.
+
+    >>> text, names = "1 es-1\n2 es-2\n3 es-1\n4 e", ["es-1", "es-2", "es-1", "e"]
+    >>> half_name(text, names), half_name(text + "\n", names)
+    ('es-1', '')
+    """
+    *others, last = names or [""]
+    if not last or not text.endswith(last) or last in others or len(others) == len({*others}):
+        return ""
+    at = places[-1] if places else ""
+    beside = {name for i, name in enumerate(others) if not places or places[i] == at}
+    found = sorted(name for name in beside if name.startswith(last))
+    # n1 may be a name beside n10, unless it has the address of that alone
+    numbers = last[-1].isdigit() and any(name[len(last)].isdigit() for name in found)
+    return "" if not found or (numbers and (not at or len(beside) > 1)) else found[0]
 
 
 def _names(titles: Iterable[str]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from evenkeel.model.reading.quantities import decimal_marks, read_number, two_re
 from evenkeel.systems.documents import Document, end_of_value, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes, last_states
-from evenkeel.systems.printed import CUT, LEFT_OUT
+from evenkeel.systems.printed import CUT, HALF, LEFT_OUT, half_name
 from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]
@@ -254,6 +254,10 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
             if headed and len(cells := line.split()) < len(titles):
                 message = f"has {len(cells)} cells, the header {len(titles)}: add ?format=json"
             faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
+    nodes = [(row.get("node") or row.get("name") or "").split(" -> ")[0] for row in found.rows]
+    ips = [row.get("ip") or "" for row in found.rows]
+    if whole_name := half_name(lines[-1], nodes, ips):
+        faults.add(f"{document.name}:{len(lines)}", nodes[-1], HALF.format(whole_name))
     return found
 
 
