@@ -310,6 +310,8 @@ def excesses(
         by = f"{over[worst, d] - 1.0:.2%} above {asked}"
         if bounds.target[worst, d] <= 0.0:
             by = f"above {asked}, which leaves room for none"
+        if others := int(np.count_nonzero(over[:, d] > 1.0 + ROUNDING)) - 1:
+            by += f", and {counted(others, 'other node')} above theirs"
         yield f"{name} of {cluster.nodes.names[worst]} is {by}"
     has_floor = bounds.floor > 0.0
     short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
@@ -386,8 +388,10 @@ def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: floa
     above = above_what(cluster, bounds, int(on[full.argmax()]), dimension, tolerance)
     others = base < base.max() * (1.0 - ROUNDING)
     limit, lower = fine_percent(most), fine_percent(full[others].max(initial=0.0))
-    less = f", {lower} where rules force less" if others.any() and lower != limit else ""
-    return f"{limit} of capacity{less}: {above}"
+    less = (
+        f", and at most {lower} where rules force less" if others.any() and lower != limit else ""
+    )
+    return f"{limit} of capacity: {above}{less}"
 
 
 def above_what(
@@ -396,9 +400,14 @@ def above_what(
     """Name what the target of a node is counted from, and how: the mean, or what rules force."""
     target, base = float(bounds.target[node, dimension]), float(bounds.even[node, dimension])
     above = f"the mean of {fine_percent(base)}"
-    if base > bounds.fair[dimension] * (1.0 + ROUNDING):
+    fullest, level = float(bounds.even[:, dimension].max()), float(bounds.level[dimension])
+    if base < min(bounds.fair[dimension], fullest) * (1.0 - ROUNDING):
+        above = f"its share of {fine_percent(base)} under the rules"
+    elif base > bounds.fair[dimension] * (1.0 + ROUNDING):
         above = f"the proven floor of {fine_percent(base)}"
-        if base >= bounds.level[dimension] * (1.0 - ROUNDING):
+        if base > level * (1.0 + ROUNDING):  # soft rules prove nothing
+            above = f"the {fine_percent(base)} that rules force, soft ones included,"
+        elif base >= level * (1.0 - ROUNDING):
             above += f" ({bounds.level_term[dimension]})"
     load, asked = cluster.partitions.load, (1.0 + tolerance) * base
     if target > asked * cluster.nodes.capacity[node, dimension] * (1.0 + ROUNDING):

@@ -5,6 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.verdict import excesses
 from evenkeel.view.results import report
 from tests.support.toy_methods import answering
 
@@ -110,6 +111,30 @@ def test_tolerances_say_what_they_are_counted_from():
     (said,) = solved([0, 1], cluster=lumps, goals=told).targets
     assert said == (
         "disk at most 66.00% of capacity: the proven floor of 60.00% (largest replica) plus 10.00%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("hard", "disk at most 60.00% of capacity: the proven floor of 60.00% (spread) plus 5.00%"),
+     ("soft", "disk at most 60.00% of capacity: the 60.00% that rules force, soft ones included, "
+              "plus 5.00%")],
+)  # fmt: skip
+def test_what_soft_rules_force_is_called_no_proof(kind, said):
+    """Each of six partitions has a replica in either zone: on n2, and three each on n0 and n1."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0, 1]] * 6, dimensions=["disk"],
+        domains={"zone": ["a", "a", "b"]}, rule=[0] * 6,
+        rules=[ek.Rule(spread={"zone": (1, kind)})],
+    )  # fmt: skip
+    goals = ek.Goals(level=0.05)
+    result = ek.solve(cluster, goals=goals)
+    less = ", rounded down to whole replicas, and at most 30.00% where rules force less"
+    assert result.targets == (said + less,)
+    (far,) = excesses(cluster, goals, result.bounds, result.levelness_before)
+    assert far == (
+        "disk of n0 is 100.00% above its target, its share of 30.00% under the rules plus 5.00%, "
+        "rounded down to whole replicas, and 1 other node above theirs"
     )
 
 
