@@ -115,6 +115,8 @@ def gap_of(result: "Result") -> Gap:
     above = np.inf
     if result.audit.ok and result.goals_reached:
         above = _over(result.comparison.moves, bounds.moves_level)
+    elif result.status == "optimal" and not result.comparison.moves:
+        above = 0.0
     cost = None
     if result.cost is not None and bounds.cost is not None:
         cost = _share_above(result.cost.total, bounds.cost.total)
@@ -154,14 +156,17 @@ def proven_of(result: "Result", gap: Gap) -> Iterator[Proven]:
         term = result.leader_bound.term
         gap_here = _over(changes, fewest)
         yield Proven("leader changes", changes, fewest, gap_here, term, REPLICAS_STAY)
-    for name, value, ratio, term in zip(
+    for name, value, ratio, term, loaded in zip(
         result.cluster.dimensions, levelness.ratio.tolist(), bounds.ratio.tolist(),
-        bounds.level_term, strict=True,
+        bounds.level_term, levelness.loads.any(axis=0).tolist(), strict=True,
     ):  # fmt: skip
-        yield Proven(f"max/mean of {name}", value, ratio, _share_above(value, ratio), term)
+        if loaded:
+            yield Proven(f"max/mean of {name}", value, ratio, _share_above(value, ratio), term)
     if bounds.leaders:
         most = int(levelness.leaders.max(initial=0))
-        yield Proven("leaders", most, bounds.leaders, gap.leaders, bounds.leaders_term)
+        limited = result.limits.leader_changes is not None and most > bounds.leaders
+        given = "without the limit on leader changes" if limited else ""
+        yield Proven("leaders", most, bounds.leaders, gap.leaders, bounds.leaders_term, given)
 
 
 def _leader_gap(result: "Result") -> float | None:

@@ -86,6 +86,13 @@ def test_without_a_forecast_headroom_is_told(file, capsys):
     assert "loads do not fit as they are" in capsys.readouterr().out
 
 
+def test_where_only_a_loss_does_not_fit_the_verdict_says_so(tmp_path, capsys):
+    cluster = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[3.0]] * 2, placement=[[0], [1]])
+    ek.write(cluster, tmp_path / "c.npz")
+    assert main(["size", str(tmp_path / "c.npz"), "--survive", "node"]) == 1
+    assert "loads fit as they are, but not after a loss (node)" in capsys.readouterr().out
+
+
 def test_what_cannot_be_exits_with_four_and_says_why(file, capsys):
     assert main(["size", file, "--grow", "1", "--survive", "zone", "-q"]) == 4
     assert "after the loss of zone a" in capsys.readouterr().err

@@ -46,6 +46,27 @@ def test_moves_that_reach_no_goal_are_no_fewer_than_the_fewest():
     assert ek.solve(cluster, goals=ek.Goals(level=0.0)).gap.moves == 0.0
 
 
+def test_bounds_beside_few_leader_changes_name_the_limit():
+    cluster = Cluster.from_arrays(
+        capacity=[[99.0]] * 3, load=[[1.0]] * 9, placement=[[0, 1, 2]] * 9
+    )
+    result = ek.solve(cluster, "leaders", limits=ek.Limits(leader_changes=3))
+    assert result.status == "optimal" and result.gap.moves == 0.0
+    assert result.gap.leaders > 0.0
+    [shown] = [one for one in result.proven if one.name == "leaders"]
+    assert shown.reason.endswith("without the limit on leader changes")
+    assert "fewer on the fullest node" in result.message
+
+
+def test_a_dimension_without_load_has_no_bound():
+    cluster = Cluster.from_arrays(
+        dimensions=("cpu", "disk"), capacity=[[9.0, 9.0]] * 2, load=[[0.0, 1.0]] * 4,
+        placement=[[0], [1]] * 2,
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert [one.name for one in result.proven if "max/mean" in one.name] == ["max/mean of disk"]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "given_up"),
     [

@@ -988,6 +988,17 @@ def test_groups_of_brokers_are_level(public):
     assert case.run("solve", "described.txt", "--level", "5%", "--json").json["moves"] == 0
 
 
+def test_an_answer_that_no_file_can_carry_is_printed_before_the_error(public):
+    case = public("kafka/capacity-files")
+    kind = "b,replicas=40,cpu=9,disk=9,network_in=9,network_out=9"
+    grown = ["--grow", "2", "--type", kind, "--at-most", "50%", "-o", "s.json"]
+    answer = case.run("size", "described.txt", "cores.json", *grown)
+    assert answer.code == 2 and "must be a broker id in files of Kafka" in answer.text
+    assert "optimal: " in answer.text and "no loads of disk, cpu" in answer.text
+    told = case.run("check", "described.txt", "cores.json").text
+    assert "cpu 0.0%" in told and "replicas 1.0000" in told
+
+
 def test_a_preferred_leader_that_lags_is_not_elected(public):
     case = public("kafka/preferred-leader-not-in-sync")
     assert case.run("solve", "described.txt", "--leaders", "0", "-o", "p.json").code == 0
@@ -998,7 +1009,7 @@ def test_remarks_behind_lines_are_passed_over(public):
     case = public("kafka/remarks-behind-lines")
     answer = case.run("solve", "page.txt", "--leaders", "5%", "-o", "p.json", "--json")
     assert (answer.json["moves"], answer.json["leader_changes"]) == (0, 3)
-    assert "with --level none they move for rules alone" in answer.text
+    assert "with --level none they move only for rules and for what is named" in answer.text
     assert [*lists(case, "p.json")] == ["balanced_topic-1"]
     assert elected(case, "p.election.json") == [2, 4, 6]
 

@@ -203,10 +203,13 @@ def dimension_table(
     over = 1.0 + 1e-9
     columns = [
         Column("dimension", names + (["leaders"] if leads else []), short=" ", letters=0),
-        Column("max/mean", cells(lambda s, d: s.ratio[d], lambda s, _: s.leader_ratio), number),
+        Column("max/mean", cells(lambda s, d: s.ratio[d] if s.loads[:, d].any() else None,
+                                 lambda s, _: s.leader_ratio), number),
     ]  # fmt: skip
-    if result is not None:
-        least = [*result.bounds.ratio[: len(names)]] + ([None] if leads else [])
+    if result is not None and result.status != "infeasible":
+        loaded = states[0].loads.any(axis=0) | states[-1].loads.any(axis=0)
+        least = [result.bounds.ratio[d] if loaded[d] else None for d in count]
+        least += [None] if leads else []
         columns.append(Column(_describe_least(result), least, number))
     columns += [
         Column("fullest node", cells(lambda s, d: s.most[d], lambda _, n: f"{n.max(initial=0):,}"),
@@ -303,15 +306,20 @@ def movement_table(result: Any) -> Table:
     wanted = max(1, int(cluster.partitions.replicas.sum(dtype=np.int64)))
     to_reach = "at least" if result.audit.ok and result.goals_reached else "to the goals"
     share = f"{compared.moves / wanted:.1%} of the replicas, {_standing(result)}"
+    forced = "replicas without a node, or on one that they must leave"
+    if compared.forced > bounds.moves_feasible:
+        forced += "; those of a partition that join a node together are one move"
     rows = [
         ("moves", compared.moves, share),
         (to_reach, proven,
          f"no fewer reach the goals, proven by {in_words(bounds.moves_term)}" if proven
          else "no move is proven to be needed for the goals"),
         ("to repair", bounds.moves_feasible, "no fewer keep the rules (proven)"),
-        ("forced", compared.forced, "replicas without a node, or on one that they must leave"),
+        ("forced", compared.forced, forced),
     ]  # fmt: skip
-    if result.cost is not None or not result.goals_asked:
+    if result.status == "infeasible":
+        del rows[1:3]  # no placement keeps the rules
+    elif result.cost is not None or not result.goals_asked:
         del rows[1]  # no goals to reach
     if beside := relocations(cluster.placement, result.placement) - compared.moves:
         text = "to nodes with another of their partition, which count as no moves"
@@ -347,10 +355,10 @@ def _data_of_leads(result: Any) -> str:
     """Say how many leaders change with a replica that moves; the others move no data."""
     leads = result.placement.leader_replica[led_elsewhere(result.cluster, result.placement)]
     moved = int(np.count_nonzero(result.comparison.joined[leads[leads >= 0]]))
-    if not moved:
-        return "they move no data"
     others = "" if moved >= result.comparison.leader_changes else "; the others move no data"
-    return f"{moved:,} with the replica that moves{others}"
+    text = f"{moved:,} with the replica that moves{others}" if moved else "they move no data"
+    lost = len(leads) - result.comparison.leader_changes
+    return f"{text}; {lost:,} more had no live leader, or have none" if lost > 0 else text
 
 
 def _standing(result: Any) -> str:

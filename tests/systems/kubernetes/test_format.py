@@ -11,7 +11,7 @@ import pytest
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.solving import solve
 from evenkeel.systems import registry
-from evenkeel.systems.kubernetes.constraints import NOT_KEPT, holds
+from evenkeel.systems.kubernetes.constraints import LEFT_OUT, holds
 from evenkeel.systems.kubernetes.resources import Requirement
 from evenkeel.systems.kubernetes.workloads import quantity
 from tests.support import places
@@ -172,9 +172,9 @@ class TestReading:
         ]
         del pods[1]["metadata"]["ownerReferences"]
         cluster = registry.read(listed(node(labels={"z": "1"}), *pods))
-        notes = cluster.native.notes.names(NOT_KEPT)
+        notes = cluster.native.notes.names(LEFT_OUT)
         partly, told = registry.find("kubernetes").left_out(cluster)
-        assert told == f"not kept: {', '.join(notes)}"
+        assert told == f"left out: {', '.join(notes)}"
         assert partly.startswith("pods of namespace d only")
         assert [note.partition(": ")[2] for note in notes] == [
             "a spread by z that counts others' pods, too", "affinity with other pods",

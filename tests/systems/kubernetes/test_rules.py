@@ -4,7 +4,7 @@ import pytest
 
 from evenkeel.solving import solve
 from evenkeel.systems import registry
-from evenkeel.systems.kubernetes.constraints import NOT_KEPT
+from evenkeel.systems.kubernetes.constraints import LEFT_OUT
 from tests.support.systems.kubernetes import HOST, ZONE, listed, node, pod
 
 TAINTS = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]
@@ -15,7 +15,7 @@ SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def not_kept(cluster):
     """Return what pods ask for and no rule keeps."""
-    return cluster.native.notes.names(NOT_KEPT)
+    return cluster.native.notes.names(LEFT_OUT)
 
 
 def read(nodes, pods):
@@ -137,7 +137,7 @@ class TestSpread:
         cluster = read(nodes, pods("ab--", **spread()))
         assert solved(cluster) == "--ab" and not not_kept(cluster)[1:]
         notes = read(nodes, pods("ab--", **spread(nodeTaintsPolicy="Honor"))).native.notes.names(
-            NOT_KEPT
+            LEFT_OUT
         )
         assert f"d/ReplicaSet/p: a spread by {ZONE} that passes over cordoned nodes" in notes
 

@@ -2,7 +2,8 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,8 +174,13 @@ def run(arguments: argparse.Namespace) -> int:
                 _without_made_up(cluster, unknown), unit, limits=limits, at_most=arguments.at_most,
                 time_limit=arguments.time_limit, seed=arguments.seed,
             )  # fmt: skip
-            written = _written(arguments, units.cluster, units.result, waiting)
-            return _tell_units(arguments, units, written)
+            return _told(
+                arguments,
+                partial(_tell_units, arguments, units),
+                units.cluster,
+                units.result,
+                waiting,
+            )
         if not (grows or forecast or arguments.shrink) and types is None:
             found = headroom(_without_made_up(cluster, unknown), **asked)
             return _tell_headroom(arguments, found, unknown)
@@ -183,26 +189,32 @@ def run(arguments: argparse.Namespace) -> int:
             cluster, _forecast(arguments), types, shrink=arguments.shrink, limits=limits,
             prices=dict(arguments.price) or None, **asked,
         )  # fmt: skip
-        written = _written(arguments, sized.cluster, sized.result, waiting)
-    return _tell_sizing(arguments, sized, written)
+        return _told(
+            arguments, partial(_tell_sizing, arguments, sized), sized.cluster, sized.result, waiting
+        )
 
 
-def _written(
+def _told(
     arguments: argparse.Namespace,
+    tell: Callable[[Sequence[Path]], int],
     cluster: "Cluster | None",
     result: "Result | None",
     waiting: Waiting,
-) -> Sequence[Path]:
-    """Write the cluster as it becomes, or the way there, if asked, and return the files."""
+) -> int:
+    """Write the cluster as it becomes, or the way there, if asked, and tell the answer."""
     from evenkeel.systems.registry import write
 
     if arguments.output is None or cluster is None:
-        return []
+        return tell([])
     waiting.doing("writing")
-    if result is None:
-        return write(cluster, arguments.output)
-    before = cluster.with_placement(result.cluster.placement)
-    return write(before, arguments.output, placement=cluster.placement)
+    before = cluster if result is None else cluster.with_placement(result.cluster.placement)
+    after = None if result is None else cluster.placement
+    try:
+        written = write(before, arguments.output, placement=after)
+    except InvalidInput:
+        tell([])  # the answer holds, though the format cannot express it
+        raise
+    return tell(written)
 
 
 def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -> None:
@@ -413,7 +425,12 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
          _limit(one.at_most, unknown), ", ".join(filter(None, (one.full, one.where))))
         for one in found.reaches
     ]  # fmt: skip
-    verdict = "loads do not fit as they are" if short else ""
+    verdict = ""
+    if any(not one.loss for one in short):
+        verdict = "loads do not fit as they are"
+    elif short:
+        lost = ", ".join(dict.fromkeys(one.loss for one in short))
+        verdict = f"loads fit as they are, but not after a loss ({lost})"
     worst = dict.fromkeys(_proof(one) for one in short if one.at_most < 1.0)
     if unknown:
         named = ", ".join(unknown)

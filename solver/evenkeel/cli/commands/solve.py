@@ -158,7 +158,7 @@ def as_usual(
     elif words:
         note = (
             f"replicas are balanced as usual{of}, beside what is named: {' '.join(words)}; with "
-            "--level none they move for rules alone"
+            "--level none they move only for rules and for what is named"
         )
     elif arguments.level is not None and arguments.leaders is NOT_GIVEN and goals.leaders:
         note = f"--level replaces what is usual{of}: --leaders {goals.leaders:g} balances leaders"

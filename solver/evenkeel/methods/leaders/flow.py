@@ -140,13 +140,13 @@ def led_over(
     return found
 
 
-NO_TIME = "There is no time to level leaders: all of them stay."
+STOPPED = "Stopped early: all leaders stay."
 
 
 def stays(start: Placement, reason: StopReason | None) -> Outcome:
     """Leave all leaders where they are."""
     return Outcome(
-        node=start.node, leader=start.leader, stop_reason=reason or "time", message=NO_TIME
+        node=start.node, leader=start.leader, stop_reason=reason or "time", message=STOPPED
     )
 
 

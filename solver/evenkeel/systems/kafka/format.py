@@ -173,7 +173,7 @@ def broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
     """Return the numbers of brokers, by node."""
     for n, name in enumerate(cluster.nodes.names):
         if not name.isdecimal():
-            faults.add(f"node_names[{n}]", name, "must be a broker id")
+            faults.add(f"node_names[{n}]", name, "must be a broker id in files of Kafka")
     return [int(name) for name in cluster.nodes.names if name.isdecimal()]
 
 

@@ -131,7 +131,7 @@ Numbers = NDArray[np.int64]
 # the label that every namespace has: its name; others of namespaces are not read
 NAMED = "kubernetes.io/metadata.name"
 NO_LABEL = "no node has the label of a spread that must hold, so that none takes the pods: {}"
-NOT_KEPT = "not kept: {}"
+LEFT_OUT = "left out: {}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -670,7 +670,7 @@ class Constraints:
 
     def _note(self, one: Workload, text: str) -> None:
         """Note what of a workload is not kept."""
-        self.notes.add(NOT_KEPT, f"{one.full_name}: {text}")
+        self.notes.add(LEFT_OUT, f"{one.full_name}: {text}")
 
     def _numbered(self, rule: Rule) -> int:
         key = msgspec.json.encode([rule.require, rule.spread, rule.skew, rule.place])
