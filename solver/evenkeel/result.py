@@ -156,11 +156,11 @@ def proven_of(result: "Result", gap: Gap) -> Iterator[Proven]:
         term = result.leader_bound.term
         gap_here = _over(changes, fewest)
         yield Proven("leader changes", changes, fewest, gap_here, term, REPLICAS_STAY)
-    for name, value, ratio, term, loaded in zip(
-        result.cluster.dimensions, levelness.ratio.tolist(), bounds.ratio.tolist(),
-        bounds.level_term, levelness.loads.any(axis=0).tolist(), strict=True,
+    for name, loads, value, ratio, term in zip(
+        result.cluster.dimensions, levelness.loads.T, levelness.ratio.tolist(),
+        bounds.ratio.tolist(), bounds.level_term, strict=True,
     ):  # fmt: skip
-        if loaded:
+        if loads.any():
             yield Proven(f"max/mean of {name}", value, ratio, _share_above(value, ratio), term)
     if bounds.leaders:
         most = int(levelness.leaders.max(initial=0))

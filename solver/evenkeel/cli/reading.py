@@ -360,8 +360,10 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
         for one in of.left_out(_as_spread(cluster, getattr(arguments, "spread", None) or [])):
             complain(f"note: {one}")
         loads = cluster.partitions.load
-        given = loads.leader.any(axis=0) | loads.voter.any(axis=0) | loads.non_voter.any(axis=0)
-        idle = [name for name, some in zip(cluster.dimensions, given, strict=True) if not some]
+        idle = [
+            name for d, name in enumerate(cluster.dimensions)
+            if not any(each[:, d].any() for each in (loads.leader, loads.voter, loads.non_voter))
+        ]  # fmt: skip
         if idle and len(cluster.partitions):
             complain(f"note: no loads of {', '.join(idle)}: their capacities limit nothing")
         if of.asks and not len(cluster.partitions):

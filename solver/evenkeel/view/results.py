@@ -207,8 +207,10 @@ def dimension_table(
                                  lambda s, _: s.leader_ratio), number),
     ]  # fmt: skip
     if result is not None and result.status != "infeasible":
-        loaded = states[0].loads.any(axis=0) | states[-1].loads.any(axis=0)
-        least = [result.bounds.ratio[d] if loaded[d] else None for d in count]
+        least = [
+            result.bounds.ratio[d] if any(one.loads[:, d].any() for one in states) else None
+            for d in count
+        ]
         least += [None] if leads else []
         columns.append(Column(_describe_least(result), least, number))
     columns += [

@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _without_made_up(cluster, unknown), unit, limits=limits, at_most=arguments.at_most,
                 time_limit=arguments.time_limit, seed=arguments.seed,
             )  # fmt: skip
-            return _told(
+            return _write_and_tell(
                 arguments,
                 partial(_tell_units, arguments, units),
                 units.cluster,
@@ -189,12 +189,12 @@ def run(arguments: argparse.Namespace) -> int:
             cluster, _forecast(arguments), types, shrink=arguments.shrink, limits=limits,
             prices=dict(arguments.price) or None, **asked,
         )  # fmt: skip
-        return _told(
+        return _write_and_tell(
             arguments, partial(_tell_sizing, arguments, sized), sized.cluster, sized.result, waiting
         )
 
 
-def _told(
+def _write_and_tell(
     arguments: argparse.Namespace,
     tell: Callable[[Sequence[Path]], int],
     cluster: "Cluster | None",

@@ -134,8 +134,8 @@ def _fewest(request: Request) -> Outcome:
         node=start.node,
         leader=leader,
         stop_reason=stop,
-        message=f"Proven: {few}no choice of leaders has fewer on the fullest node, and no fewer "
-        f"changes than {handed.on:,}{handed.since} reach that.{handed.takeover_note()}"
+        message=f"Proven: {few}no choice of leaders has fewer on the fullest node, "
+        f"and none as level change fewer than {handed.on:,}{handed.since}.{handed.takeover_note()}"
         if stop == "optimum"
         else f"Nodes have no room for the most level leaders. The node that leads most leads "
         f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
