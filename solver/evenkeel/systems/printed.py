@@ -271,8 +271,9 @@ def _aligned(document: Document) -> Document:
     _, *rows = filter(None, cells)
     *above, last = rows or [[b"-"]]
     width = max((i for i, cell in enumerate(last, 1) if cell), default=len(last))
-    if sum(map(all, zip(*(row[width:] for row in above), strict=True))) > 1:
-        del last[width:]  # the line is cut where others have several cells more
+    several = sum(map(all, zip(*(row[width:] for row in above), strict=True))) > 1
+    if several and not document.data.endswith(b"\n"):
+        del last[width:]  # the text is cut where other rows have several cells more
     return Document(document.name, b"\n".join(map(b"\t".join, cells)), document.path)
 
 

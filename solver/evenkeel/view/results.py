@@ -309,8 +309,9 @@ def movement_table(result: Any) -> Table:
     to_reach = "at least" if result.audit.ok and result.goals_reached else "to the goals"
     share = f"{compared.moves / wanted:.1%} of the replicas, {_standing(result)}"
     forced = "replicas without a node, or on one that they must leave"
-    if compared.forced > bounds.moves_feasible:
-        forced += "; those of a partition that join a node together are one move"
+    beside = relocations(cluster.placement, result.placement) - compared.moves
+    if beside and compared.forced > bounds.moves_feasible:
+        forced += "; one that joins another of its partition is no move"
     rows = [
         ("moves", compared.moves, share),
         (to_reach, proven,
@@ -323,7 +324,7 @@ def movement_table(result: Any) -> Table:
         del rows[1:3]  # no placement keeps the rules
     elif result.cost is not None or not result.goals_asked:
         del rows[1]  # no goals to reach
-    if beside := relocations(cluster.placement, result.placement) - compared.moves:
+    if beside:
         text = "to nodes with another of their partition, which count as no moves"
         rows.insert(1, ("moved beside", beside, text))
     full = max(1, *(count for _, count, _ in rows))

@@ -264,6 +264,8 @@ def test_a_last_line_that_is_cut_is_no_row():
         with pytest.raises(ek.InvalidInput, match=r":4: has \d cells?, the header 7"):
             ek.read(TASKS[: TASKS.index("x3") + length].encode())
     assert len(ek.read(TASKS[: TASKS.index("x2")].encode()).partitions) == 1
+    healthy = ek.read((TASKS[: TASKS.index("x3") + 21] + "\n").encode())
+    assert len(healthy.partitions) == 3, "the last line ends, and its cells are empty"
     indented = ek.read(b"  NAME   NODE  DESIRED STATE\n  web.1  a     Running\nx\n")
     assert [*indented.partitions.names] == ["web.1"]
     with pytest.raises(ek.InvalidInput, match="do not begin below their titles"):

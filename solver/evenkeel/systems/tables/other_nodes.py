@@ -53,12 +53,13 @@ UNHEARD = ("unknown", "disconnected", "initializing")
 
 # our states by what a status says
 STATES = {
-    **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running"), "up"),
+    **dict.fromkeys(("online", "alive", "ready", "active", "healthy", "normal", "running",
+                     "connected"), "up"),
     **dict.fromkeys(("leaving", "decommissioning", "removing"), "draining"),
     **dict.fromkeys(("readonly", "read_only"), "cordoned"),
     **dict.fromkeys(("offline", "dead", "notready", "inactive", "lost", "failed"), "down"),
     **dict.fromkeys(UNHEARD, "cordoned"),
-}
+}  # fmt: skip
 
 # our states of nodes that are up by columns of Nomad and Docker
 AVAILABLE = {
