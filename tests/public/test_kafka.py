@@ -536,7 +536,7 @@ SHOWN = {
         [head("a", 2, 2) + row("a", 0, 1, "1,2", "1") + row("a", 1, 2, "1,2", "1,2")],
         "1 replica not in sync in 1 partition, on brokers that are up (1 on 2)",
     ),
-    "too few in sync": (
+    "too few replicas in sync": (
         [
             head("a", 2, 2, "min.insync.replicas=2")
             + row("a", 0, 1, "1,2", "1") + row("a", 1, 2, "1,2", "1,2")

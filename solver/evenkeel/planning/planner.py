@@ -217,9 +217,10 @@ def _with_lists(plan: Plan, wanted: Placement) -> Plan:
     serves = np.append(plan.cluster.nodes.serves, True)
     differs[start.owner[~serves[start.node]]] = False
     at = np.flatnonzero(differs[start.owner] & (start.node == then[start.owner]))
-    # a solve keeps the flags of the start where a list is written anew, with its leader first
+    # a solve keeps the flags of the start where a list is written anew, with its leader first, and
+    # a way back those of replicas that do not return to a node that is down
     written = (start.leader_node != end.leader_node)[start.owner] | (start.node != end.node)
-    written &= marked(start, Flag.AWAITED)[start.owner]
+    written &= marked(start, Flag.AWAITED)[start.owner] | (plan.end.node != wanted.node)
     kept = np.where(written, end.flags & ~Flag.AWAITED, end.flags)
     flags = np.where(still[start.owner], start.flags, kept)
     flags[differs[start.owner]] &= ~PREFERENCES

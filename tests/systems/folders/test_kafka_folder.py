@@ -656,4 +656,5 @@ class TestAnotherOrder:
         back = written("back")
         assert {p: back[p] for p in before} == before and 5 not in back
         now.write_text(now.read_text().replace("1,2,3\tIsr: 2", "2,1,3\tIsr: 2"))
-        assert {one.partition for one in plan.resume(ek.read(files)).rows()} == {"t-3"}
+        left = {one.partition for one in plan.resume(ek.read(files)).rows()}
+        assert left == {"t-3", "t-4", "t-5"}
