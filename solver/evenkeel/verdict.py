@@ -405,9 +405,10 @@ def above_what(
         above = f"its share of {fine_percent(base)} under the rules"
     elif base > bounds.fair[dimension] * (1.0 + ROUNDING):
         above = f"the proven floor of {fine_percent(base)}"
-        if base > level * (1.0 + ROUNDING):  # soft rules prove nothing
-            above = f"the {fine_percent(base)} that rules force, soft ones included,"
-        elif base >= level * (1.0 - ROUNDING):
+        limits = (limit for rule in cluster.rules for limit in rule.limits())
+        if base > level * (1.0 + ROUNDING) and not all(limit.hard for limit in limits):
+            above = f"the {fine_percent(base)} that hard and soft rules force"  # no proof
+        elif abs(base - level) <= ROUNDING * level:
             above += f" ({bounds.level_term[dimension]})"
     load, asked = cluster.partitions.load, (1.0 + tolerance) * base
     if target > asked * cluster.nodes.capacity[node, dimension] * (1.0 + ROUNDING):

@@ -117,7 +117,7 @@ def test_tolerances_say_what_they_are_counted_from():
 @pytest.mark.parametrize(
     ("kind", "said"),
     [("hard", "disk at most 60.00% of capacity: the proven floor of 60.00% (spread) plus 5.00%"),
-     ("soft", "disk at most 60.00% of capacity: the 60.00% that rules force, soft ones included, "
+     ("soft", "disk at most 60.00% of capacity: the 60.00% that hard and soft rules force "
               "plus 5.00%")],
 )  # fmt: skip
 def test_what_soft_rules_force_is_called_no_proof(kind, said):
