@@ -23,6 +23,20 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"time_limit": 0.0},
     ),
+    "a replica behind does not lead, though the one in sync may not": (
+        {
+            "capacity": [[9.0]] * 3,
+            "load": [[1.0]],
+            "leader_load": [[2.0]],
+            "placement": [[0, 1, 2]],
+            "replicas": [2],
+            "flags": [[F.CAUGHT_UP, 0, F.CAUGHT_UP]],
+            "alive": [False, True, True],
+            "accepts": [False, True, True],
+            "leads": [False, True, False],
+        },
+        {"led": [-1]},
+    ),
     "what is stranded makes no room, though it is not pinned": (
         {
             "capacity": [[4.0], [3.0], [9.0]],

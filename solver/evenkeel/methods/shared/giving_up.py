@@ -49,11 +49,11 @@ def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -
     for p, going, best in _surplus(cluster, np.flatnonzero(concerned & ~held)):
         hands_on = before.leader_replica[p] in going
         lives = hands_on and cluster.nodes.alive[before.leader_node[p]]
-        behind = lives and len(elected) > 0 and elected[best] != ANYWHERE
-        if not behind and budget.allows(going, lives):
+        behind = len(elected) > 0 and elected[best] != ANYWHERE
+        if not (lives and behind) and budget.allows(going, lives):
             gone[going] = True
             if hands_on:
-                leader[p] = best - before.first[p]
+                leader[p] = -1 if behind else best - before.first[p]
         else:
             held[p] = True
     node = read_only(np.where(gone, np.int32(-1), before.node))
