@@ -414,6 +414,8 @@ class TestSessions:
             ("PUT _cluster/settings\n%s\n", 1),
             ('PUT _cluster/settings\n%s\n\n{"acknowledged": true, "persistent": %s}\n', 1),
             ('PUT _cluster/settings\n%s\n{"error": {"type": "x"}, "status": 400}\n', 0),
+            ('PUT _cluster/settings\n%s\n{"statusCode": 502, "error": "Bad Gateway"}\n', 0),
+            ("curl -X PUT es:9200/_cluster/settings -d'%s'\ncurl: (7) Failed to connect\n", 0),
             ("$ curl -XPUT es:9200/_cluster/settings -H 'Content-Type: a/json' -d '%s'\n", 1),
             ("[me@es ~]# curl -X PUT \"es:9200/_cluster/settings?pretty\" \\\n -d'\n%s\n'\n", 1),
             ("curl --request PUT es:9200/_cluster/settings --data '%s'", 1),
@@ -432,6 +434,25 @@ class TestSessions:
         assert (~alone.nodes.keeps).sum() == drained
         noted = any("but those that a request puts" in one for one in left_out(alone))
         assert noted == bool(left)
+
+    @pytest.mark.parametrize(
+        ("put", "drained"),
+        [
+            (['{"persistent": {"%s._name": "data-1"}, "transient": {"%s._name": null}}'], 1),
+            (['{"transient": {"%s._name": null}, "persistent": {"%s._name": "data-1"}}'], 1),
+            (['{"persistent": {"%s._name": "data-1"}, "transient": {"%s._name": ""}}'], 0),
+            (['{"persistent": {"%s._name": "data-1"}}', '{"persistent": {"%s": null}}'], 0),
+            (['{"persistent": {"%s._name": "data-1"}}', '{"persistent": {"%s.*": null}}'], 0),
+            (['{"persistent": {"%s._name": "data-1"}}', '{"transient": {"%s.*": null}}'], 1),
+        ],
+    )
+    def test_null_takes_back_what_was_put_in_the_same_place(self, put, drained):
+        rows = (
+            b"GET _cat/shards\ni 0 p STARTED 1 1kb 1.1.1.1 data-1\ni 0 r STARTED 1 1kb 1.1.1.2 d\n"
+        )
+        bodies = [one.replace("%s", "cluster.routing.allocation.exclude") for one in put]
+        asked = "".join(f"PUT _cluster/settings\n{one}\n" for one in bodies)
+        assert (~ek.read(rows + asked.encode()).nodes.keeps).sum() == drained
 
     def test_settings_that_are_put_to_indices_are_noted(self):
         rows = b"GET _cat/shards\ni 0 p STARTED 1 1kb 1.1.1.1 data-1\n"

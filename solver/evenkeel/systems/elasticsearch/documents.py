@@ -388,7 +388,9 @@ PUT = re.compile(
 )
 
 PLACE = re.compile(rb"[\w.*,-]{0,200}/?_settings")  # the indices that such a request names
-FAILED = re.compile(rb'[^{]*\{\s*"error"\s*:')  # the answer to a request that changed nothing
+FAILED = re.compile(
+    rb'[^{]*(?:\bcurl: \([0-9]+\)|\{[^{}]*"error"\s*:)'
+)  # the answer to a request that changed nothing
 CHOSEN = re.compile(rb"_cat/\w+[^\s\"']*[?&]h=(?P<h>[\w.,]+)[^\n]*\s*\Z")
 # the columns that a request chooses, whose answer has no header without ``?v``
 ATTRIBUTES = re.compile(rb"_cat/nodeattrs(?P<h>)[^\n]*\s*\Z")
@@ -549,7 +551,10 @@ class ElasticFindings:
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)  # by id
     shutdown: list[tuple[str, Shutdown]] = field(default_factory=list)
-    # effective settings by flat name, each with its place and value
+    # settings by flat name, each with its place and value, of each kind, and which are effective
+    put: dict[str, dict[str, tuple[str, Any]]] = field(
+        default_factory=lambda: {"defaults": {}, "persistent": {}, "transient": {}}
+    )
     cluster: dict[str, tuple[str, Any]] = field(default_factory=dict)
     # settings from the configuration files of nodes, which all others override
     started: dict[str, tuple[str, Any]] = field(default_factory=dict)
@@ -929,14 +934,19 @@ def _take_state(found: ElasticFindings, document: Document) -> None:
 
 def _take_cluster(found: ElasticFindings, document: Document) -> None:
     decoded = decode_json(found.faults, document, dict[str, Any]) or {}
-    for kind in ("defaults", "persistent", "transient"):
+    for kind, put in found.put.items():
         if not isinstance(own := decoded.get(kind, {}), dict):
             found.faults.add(f"{document.name}: {kind}", quoted(own), "must be settings")
             continue
-        for name, value in flat(own).items():
-            found.cluster[name] = (f"{document.name}: {kind}.{quoted(name)}", value)
-            if kind != "defaults":
-                found.chosen.add(name)
+        for name, value in _leaves(own).items():
+            if value is None:  # it takes back what was put in here, below a name or by *
+                group = name.removesuffix("*").removesuffix(".") + "."
+                for one in [one for one in put if one == name or one.startswith(group)]:
+                    del put[one]
+            else:
+                put[name] = (f"{document.name}: {kind}.{quoted(name)}", _text_of(value))
+    found.cluster = {name: value for put in found.put.values() for name, value in put.items()}
+    found.chosen = {*found.put["persistent"], *found.put["transient"]}
 
 
 def _take_indices(found: ElasticFindings, document: Document) -> None:
@@ -952,7 +962,12 @@ def _take_indices(found: ElasticFindings, document: Document) -> None:
 
 
 def flat(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings by their flat names, however they are nested."""
+    """Return settings as text by their flat names, however they are nested."""
+    return {name: _text_of(value) for name, value in _leaves(settings).items()}
+
+
+def _leaves(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings by their flat names."""
     found: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", settings)]
     while waiting:
@@ -961,11 +976,13 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
             inner = [(f"{path}.{key}" if path else key, one) for key, one in value.items()]
             # a name that grows with the depth is no setting
             waiting += [(name, one) for name, one in reversed(inner) if len(name) < 2000]
-        elif isinstance(value, list):
-            found[path] = [_plain(one) for one in value]
         else:
-            found[path] = _plain(value)
+            found[path] = value
     return found
+
+
+def _text_of(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, list) else _plain(value)
 
 
 def _plain(value: Any) -> str:
