@@ -249,7 +249,9 @@ def _parted(document: Document, head: Sequence[bytes]) -> Document:
 
 
 def titles_above(document: Document) -> frozenset[str]:
-    """Return the titles of a table that blanks part, wherever its cells begin; else none."""
+    """Return the titles of a table that blanks part, whose cells do not begin below them."""
+    if _aligned(document) is not document:
+        return frozenset()
     head = _decoded(document.data[:HEAD]).lstrip()
     titles = re.split(" {2,}", head[: head.find("\n")].strip())
     return _names(titles) if len(titles) > 2 else frozenset()

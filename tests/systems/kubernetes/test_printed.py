@@ -75,13 +75,15 @@ def test_nodes_come_before_names():
     [
         "POD    STATUS    NODE\ndb-0   Running   n1\ndb-1   Running   n2\n",
         "NODE   POD\nn1     db-0\nn2     db-1\n",
+        "POD    PHASE       NODE\ndb-0   Running     n1\ndb-1   Running     n2\n"
+        "db-2   Succeeded   n1\n",
         "EVENT      NAME   READY   STATUS    RESTARTS   AGE   IP         NODE\n"
         "ADDED      db-0   1/1     Running   0          4m    10.0.0.1   n1\n"
         "ADDED      db-2   1/1     Running   0          4m    10.0.0.3   n1\n"
         "ADDED      db-1   1/1     Running   0          4m    10.0.0.2   n2\n"
         "DELETED    db-2   0/1     Error     0          5m    10.0.0.3   n1\n",
     ],
-    ids=["pods", "nodes first", "events"],
+    ids=["pods", "nodes first", "phases", "events"],
 )
 def test_columns_that_were_chosen_and_events_are_read(text):
     assert placed(read(text)) == {"default/StatefulSet/db": ["n1", "n2"]}

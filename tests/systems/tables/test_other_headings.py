@@ -270,6 +270,11 @@ def test_a_last_line_that_is_cut_is_no_row():
     assert [*indented.partitions.names] == ["web.1"]
     with pytest.raises(ek.InvalidInput, match="do not begin below their titles"):
         ek.read(TASKS.replace("nginx", "ng").encode())
+    titles = "collection  shard  replica  node_name  state\n"
+    of_solr = f"{titles}c1          s1     r1       h1:8983    up\n"
+    with pytest.raises(ek.InvalidInput) as refused:
+        ek.read(of_solr.encode())
+    assert "below their titles" not in str(refused.value), "each begins below its own"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ def _revision_of(row: dict[str, str]) -> tuple[str, str]:
 
 def _pod(notes: Notes, row: dict[str, str], is_revision: bool) -> dict[str, Any]:
     """Return the pod of a row as an object; pods of a revision are of a ReplicationController."""
-    name, node, state = row["NAME"], row["NODE"], row.get("STATUS", "Running")
+    name, node = row["NAME"], row["NODE"]
+    state = row.get("STATUS") or row.get("PHASE", "Running")
     space = row["NAMESPACE"] or "default"
     node = "" if node in NONE else node
     owner: list[dict[str, Any]] = []
