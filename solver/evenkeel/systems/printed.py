@@ -37,7 +37,8 @@ TITLES = (
 )
 # what stands above a table that blanks part, such as the command that printed it
 ABOVE = re.compile(
-    rb"\A(?!%s)(?:[^\n|\t,;]*\n|[^\n|\t]* = [^\n]*\n){1,99}?(?=%s)" % (TITLES, TITLES),
+    # atomic, since a line that matches in several ways would double the time of each above
+    rb"\A(?!%s)(?>[^\n|\t,;]*\n|[^\n|\t]* = [^\n]*\n){1,99}?(?=%s)" % (TITLES, TITLES),
     re.IGNORECASE,
 )
 
