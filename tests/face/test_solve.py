@@ -387,31 +387,31 @@ def test_moves_per_node_and_bytes_stay_within_their_budgets():
 
 @pytest.mark.small
 def test_a_callback_is_told_and_may_stop(expanded):
-    told = []
+    reports = []
 
     def stop(progress):
-        told.append(progress)
+        reports.append(progress)
         raise StopIteration
 
     result = ek.solve(expanded, goals=ek.Goals(level=0.0), callback=stop)
     assert result.stop_reason == "interrupted"
-    assert len(told) == 1
-    assert told[0].phase
+    assert len(reports) == 1
+    assert reports[0].phase
     assert result.audit.hard <= result.audit_before.hard
 
 
 def test_a_callback_is_told_while_bounds_and_audit_are_computed(expanded, monkeypatch):
-    slices, told = [], []
-    for every, hears in ((np.inf, slices), (0.0, told)):
+    slices, reports = [], []
+    for every, hears in ((np.inf, slices), (0.0, reports)):
         monkeypatch.setattr(stopping, "EVERY", every)
         result = ek.solve(expanded, goals=ek.Goals(level=0.04), callback=hears.append)
-    assert told[0].phase == "bounds" != slices[0].phase and told[-1].phase == "audit"
+    assert reports[0].phase == "bounds" != slices[0].phase and reports[-1].phase == "audit"
     phases = [name.rpartition(".")[2] for name in result.timings]
-    assert {one.phase for one in told} <= {*phases}
+    assert {one.phase for one in reports} <= {*phases}
     for name in ("seconds", "work"):
-        values = [getattr(one, name) for one in told]
+        values = [getattr(one, name) for one in reports]
         assert values == sorted(values), name
-    assert told[-1].moves == result.comparison.moves
+    assert reports[-1].moves == result.comparison.moves
 
 
 @pytest.mark.parametrize("method", ["balance", "leaders", "cockroach"])

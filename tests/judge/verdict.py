@@ -79,7 +79,7 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
 
 def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Finding]:
     """Yield what a plan of a result breaks after a wave that its end keeps, or leaves undone."""
-    # What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
+    # What serves is judged: a replica on a dead node crowds none, though one that is pinned there
     # stays. A copy that serves before what it replaces has gone is not one too many. Between the
     # promotion of one voter and the demotion of another, nodes are not judged. What has left by
     # then weighs no more in transient dimensions; the check of the plan counts what is leaving.

@@ -121,9 +121,9 @@ def test_kernels_do_what_their_twins_do(seed: int) -> None:
 
 def test_a_large_flow_is_looked_at_between_rounds() -> None:
     cluster = expansion(partitions=2_000, nodes=40, zones=5)
-    told = []
-    result = ek.solve(cluster, "leaders", callback=told.append)
-    flows = [one for one in told if one.phase == "leaders"]
+    reports = []
+    result = ek.solve(cluster, "leaders", callback=reports.append)
+    flows = [one for one in reports if one.phase == "leaders"]
     assert len(flows) > 1
     assert [one.work for one in flows] == sorted(one.work for one in flows)
     assert result.native.ratio >= result.native.bound > 0.0

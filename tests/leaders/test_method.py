@@ -199,8 +199,8 @@ def test_preferred_leaders_come_first_and_the_proof_counts_from_there():
     )  # fmt: skip
     result = ek.solve(cluster, "leaders")
     assert result.comparison.leader_changes == 6
-    told = "change fewer than 4 after the election of 2 preferred leaders."
-    assert told in result.message
+    proven = "change fewer than 4 after the election of 2 preferred leaders."
+    assert proven in result.message
 
 
 @pytest.mark.parametrize("by", ["number", "load"])

@@ -995,8 +995,8 @@ def test_an_answer_that_no_file_can_carry_is_printed_before_the_error(public):
     answer = case.run("size", "described.txt", "cores.json", *grown)
     assert answer.code == 2 and "must be a broker id in files of Kafka" in answer.text
     assert "optimal: " in answer.text and "no loads of disk, cpu" in answer.text
-    told = case.run("check", "described.txt", "cores.json").text
-    assert "cpu 0.0%" in told and "replicas 1.0000" in told
+    text = case.run("check", "described.txt", "cores.json").text
+    assert "cpu 0.0%" in text and "replicas 1.0000" in text
 
 
 def test_a_preferred_leader_that_lags_is_not_elected(public):

@@ -39,7 +39,7 @@ def node_to_clear(
 
 
 def led_by_the_first(problem: Problem, state: State, k: int) -> State:
-    """The state with ``k`` as the leader, if nobody leads its partition and it is the first."""
+    """The state with ``k`` as the leader, if its partition has no leader and it is the first."""
     # it has to fit before it leads, too: who would weigh less as a leader does not lead yet
     partitions = problem.partitions
     p = partitions.owner[k]

@@ -26,7 +26,7 @@ from tests.support.places import DATA
 Files = tuple[bytes, ...]
 
 
-# what ``_cat`` prints where nobody asked for JSON
+# what ``_cat`` prints without ?format=json
 SHARDS = b"""\
 idx shard prirep state      docs store ip       id  node
 i   0     p      STARTED      10   1gb 10.0.0.1 id1 es 1

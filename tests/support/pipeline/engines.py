@@ -59,7 +59,7 @@ class PlainEngine:
     """Places with plain loops: on the node with the fewest replicas, ties by number."""
 
     calls: list[Task] = field(default_factory=list)  # every task there was, in order
-    # told of a task before it is calculated; may let time pass or raise
+    # called with a task before it is calculated; may let time pass or raise
     before: Callable[[Task], None] | None = None
     # whether a partial run moves one replica from the fullest node to the emptiest one
     levels: bool = True

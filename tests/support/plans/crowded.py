@@ -67,7 +67,7 @@ def _group_rule(rng: np.random.Generator, replicas: int, zones: int) -> ek.Rule:
 
 def drained(seed: int) -> Drawn:
     """Draw a cluster that is 60 to 97 % full and unlike, of which several nodes drain."""
-    # none of them has a successor: what they hold goes to whoever has room in a zone that is free
+    # none of them has a successor: what they hold goes to any node with room in a free zone
     rng = np.random.default_rng([seed, 47])
     zones, each = int(rng.integers(2, 5)), int(rng.integers(2, 4))
     nodes, replicas = zones * each, int(rng.integers(1, min(zones, 3) + 1))

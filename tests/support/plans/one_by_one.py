@@ -56,7 +56,7 @@ def rows_of(steps: Steps) -> list[Step]:
 
 def one_by_one(cluster: Cluster, target: Placement, *, swaps: bool = False) -> list[Step]:
     """Return steps that move one replica after another, each after all steps before it."""
-    # replicas move in the order of their rows; nobody asks whether there is room
+    # replicas move in the order of their rows; room is not checked
     rows: list[Step] = []
     now = 0.0
     for kind, partition, replica, source, to, size in _moves(cluster, target, swaps):

@@ -340,7 +340,8 @@ def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Ceiling], l
         scale = Scale.of_dimension(cluster, d)
         capacity = cluster.nodes.capacity[:, d]
         on = _loads(variables, d, scale)
-        held = _held_loads(cluster, d, scale)
+        matters = variables.slack.repairs or cluster.transient[d]
+        held = _held_loads(cluster, d, scale) if matters else [0] * len(capacity)
         for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
             held_there = cluster.transient[d] and cluster.nodes.alive[n]
             left = _left_behind(variables, n, d, scale) if held_there else 0

@@ -95,10 +95,10 @@ class SearchRun:
 
     def report(self, work: int, level: float) -> bool:
         """Report progress to the caller; return whether to go on."""
-        watch = self.request.watch
+        watch, moves = self.request.watch, None
         self.work = work
-        everywhere = np.zeros_like(self.forced)
-        moves = None if watch.callback is None else moves_made(self.problem, self.state, everywhere)
+        if watch.callback is not None:
+            moves = moves_made(self.problem, self.state, np.zeros_like(self.forced))
         self.stop = watch.stop(work, moves, max(0.0, level - 1.0))
         return self.stop is None
 

@@ -768,8 +768,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> ElasticFindings:
         else:
             message = "is not an answer of _cat/shards, _cat/allocation, _nodes or _settings"
             faults.add(document.name, document.data[:40], message)
-    found.chosen |= found.started.keys()
-    found.cluster = found.started | found.cluster
+    of_all = (found.started, *found.put.values())
+    found.cluster = {name: value for put in of_all for name, value in put.items()}
+    found.chosen = {*found.started, *found.put["persistent"], *found.put["transient"]}
     return found
 
 
@@ -945,8 +946,6 @@ def _take_cluster(found: ElasticFindings, document: Document) -> None:
                     del put[one]
             else:
                 put[name] = (f"{document.name}: {kind}.{quoted(name)}", _text_of(value))
-    found.cluster = {name: value for put in found.put.values() for name, value in put.items()}
-    found.chosen = {*found.put["persistent"], *found.put["transient"]}
 
 
 def _take_indices(found: ElasticFindings, document: Document) -> None:
