@@ -236,9 +236,9 @@ AROUND = re.compile(
     rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
     rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|k|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
     rb"|\[[^]\n]*\][$#][^\n]*(?:\n|\Z)"  # prompts
-    rb"|(?:[^\s\"]*@[^\n\"{}]*[$#]|\$|PS [^\n{}]*>)(?:[ \t\r][^\n]*)?(?:\n|\Z)"
+    rb"|(?:[^\s\"@]*+@[^\n\"{}]*[$#]|\$|PS [^\n{}]*>)(?:[ \t\r][^\n]*)?(?:\n|\Z)"
     rb"|[ \t]*(?:#|//|===|\+ )[^\n]*(?:\n|\Z)"  # comments, and commands as sh -x prints them
-    rb"|[A-Z][\w' ]* [\w' ]*:[ \t\r]*\n"  # what people write above an output
+    rb"|[A-Z](?=[\w']* )[\w' ]*+:[ \t\r]*\n"  # what people write above an output
     rb"|\[?(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}|(?:DEBUG|INFO|WARN)\b)[^\n]*\n"  # logs
     rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"
     rb"|pod \"[^\"\n]*\"[^\n]* deleted[^\n]*(?:\n|\Z)"
@@ -250,7 +250,7 @@ AROUND = re.compile(
 
 OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")  # how YAML of Kubernetes begins
 
-PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"]*@[^\n\"{}]*[$#]|\$)\s*\Z")
+PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"@]*+@[^\n\"{}]*[$#]|\$)\s*+\Z")
 
 # a first line of JSON that ends within a text
 WRAPPED = re.compile(

@@ -100,7 +100,7 @@ def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -
 
 
 # a prompt with its folder, which is no part of what is asked
-PLACE = re.compile(r"(?:\[(\S+@\S+) [^]]*\]|(\S+@[^\s:]+):\S*)(?=[#$] )")
+PLACE = re.compile(r"(?<!\S)(?:\[([^\s@]++@\S++) [^]]*+\]|([^\s@]++@[^\s:]++):\S*)(?=[#$] )")
 
 # a title above an answer, such as ``IdealState for myDB:``
 TITLE = re.compile(r"(?:^| )([A-Z]\w+ for \S+):$")

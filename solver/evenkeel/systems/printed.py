@@ -21,7 +21,7 @@ DRAWN = re.compile(r"\s*+[|+]?(?:\s*+:?-[-.…]*+:?\s*+[|+])*\s*+:?-[-.…]*+:?\
 # what stands before a table that is drawn, such as the statement that printed it
 STATEMENT = re.compile(
     rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
-    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n:]*[^\s:][^\n:]*\n[ \t]*--[-+ \t]*\r?\n)"
+    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[ \t\r\f\v]*+[^\s:][^\n:]*+\n[ \t]*--[-+ \t]*\r?\n)"
 )
 
 # the title of a table on a line of its own, as InfluxDB prints it

@@ -71,17 +71,17 @@ BEGINNING = 4096  # bytes in which that stands
 
 # how messages of tools begin that were saved in place of an answer
 MESSAGE = re.compile(
-    rb"\s*(?:<!DOCTYPE html|<html|error\b|curl: \(\d+\)|Exception in thread|Traceback \(|"
+    rb"\s*+(?:<!DOCTYPE html|<html|error\b|curl: \(\d+\)|Exception in thread|Traceback \(|"
     rb"No resources found|(?:The connection to the server|Unable to connect)\b|"
     rb"[^\n]{0,200}: (?:command not found|No such file)|\{\s*\"(?:message|error)\"\s*:)",
     re.IGNORECASE,
 )
 
 # how objects begin that JavaScript or Python prints, without JSON's quotes
-LITERAL = re.compile(rb"\s*(?:\[\s*)?\{\s*(?:[A-Za-z_$][\w$]*|'[^'\n]{1,60}')\s*:")
+LITERAL = re.compile(rb"\s*+(?:\[\s*+)?\{\s*+(?:[A-Za-z_$][\w$]*|'[^'\n]{1,60}')\s*:")
 
 # how JSON begins whose first lines are lost
-MIDDLE = re.compile(rb'\s*(?:[}\]],?\s|"[^"\n]+"\s*:)')
+MIDDLE = re.compile(rb'\s*+(?:[}\]],?\s|"[^"\n]+"\s*:)')
 
 
 @dataclass(frozen=True)

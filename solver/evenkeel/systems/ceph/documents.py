@@ -14,9 +14,10 @@ from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.printed import CUT
 
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
-EPOCH = re.compile(rb"\s*(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
+EPOCH = re.compile(rb"\s*+(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
 PG_DUMP = re.compile(
-    rb"^\s*(?:pg_?stat\s+(?:objects|state)|pg\s+objects\s+degraded)\s", re.MULTILINE | re.IGNORECASE
+    rb"^[ \t]*+(?:pg_?stat\s+(?:objects|state)|pg\s+objects\s+degraded)\s",
+    re.MULTILINE | re.IGNORECASE,
 )
 
 POOL = re.compile(r"pool (\d+) '(.*?)' (replicated|erasure)(?: profile (\S+))? (.*)")
@@ -26,7 +27,7 @@ FOR_GROUPS = re.compile(r"(pg_temp|pg_upmap|pg_upmap_items|pg_upmap_primar(?:y|i
 SET = re.compile(r"\[((?:-?\d+|NONE|,)*)\]")
 NONE = 2147483647
 
-DEVICES = re.compile(rb"^\s*ID\s.*\bWEIGHT\s.*\b(?:REWEIGHT|PRI-AFF)\b", re.MULTILINE)
+DEVICES = re.compile(rb"^[ \t]*+ID\s.*\bWEIGHT\s.*\b(?:REWEIGHT|PRI-AFF)\b", re.MULTILINE)
 # a device of ``osd tree`` or ``osd df``: its number, its class, its weight, and the rest
 DEVICE = re.compile(r"\s*(\d+)\s+(?:[A-Za-z]\S*\s+)?[\d.]+\s+(.*)")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGTPE]?)(?:iB|B)?\b")
@@ -283,7 +284,8 @@ AROUND = (
 )
 
 COMMAND = re.compile(
-    rb"\s*(?:(?:#|%b)[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap" % AROUND.encode()
+    rb"\s*+(?:(?:#(?! ceph osd (?:rm-)?pg-upmap)|%b)[^\n]*\s++)*+(?:# )?ceph osd (?:rm-)?pg-upmap"
+    % AROUND.encode()
 )
 
 

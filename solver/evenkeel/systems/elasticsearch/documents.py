@@ -365,7 +365,7 @@ PASTED = re.compile(
 
 # a line that asks for an answer, or the header of a table that another one precedes
 BEGINS = re.compile(
-    rb"^[ \t]*(?:[^\s]*@[^\s]*[$#] [^\n]*\b_(?:cat|cluster|nodes)/|"
+    rb"^[ \t]*(?:[^\s@]*+@[^\s]*[$#] [^\n]*\b_(?:cat|cluster|nodes)/|"
     rb"(?:[^\s]*[$#>] ?)?(?:(?i:GET) +(?:https?://[^\s/]+)?/?_|"
     rb"(?i:PUT|POST|DELETE) +(?:https?://[^\s/]+)?/?\w|curl +[^|\n]*_)|"
     rb"(?:https?://[^\s/]+)?/?_(?:cat|cluster|nodes|all)/"
@@ -375,7 +375,8 @@ BEGINS = re.compile(
 
 # last lines that are none: a prompt, the end of a quotation, the words before the next answer
 LAST = re.compile(
-    rb"\s*(?:^[ \t]*(?:```|#|//|--|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
+    rb"\s*(?:^[ \t]*(?:```|#|//|--|[-*] )[^\n]*\s*|[^\s@]*+@[^\n$#]*+[$#]\s*|\$\s*)+\Z",
+    re.MULTILINE,
 )
 
 BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")  # where JSON begins below a table

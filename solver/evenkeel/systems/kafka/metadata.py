@@ -196,7 +196,7 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
         leader = _value(row, "leader") or ""
         number = re.match(r"-?\d+\b(?!:)", leader)
         leads = int(number[0][:11]) if number else -1 if leader.lower() in NO_LEADER else leader
-        counts = isinstance(replicas, list) and leads in range(MOST) and leads not in replicas
+        counts = isinstance(replicas, list) and _is_id(leads) and leads not in replicas
         if len(cells) != len(titles) or whole(of) is None or (counts and len(replicas) == 1):
             findings.faults.add(at, quoted(line.strip()), MISFIT)
             continue

@@ -21,7 +21,7 @@ from evenkeel.systems.printed import HEAD, is_cut
 
 # the titles of a table with the members of queues
 TITLES = re.compile(
-    rb"^[ \t|\"\xe2\x94\x82]*(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",
+    rb"^[ \t|\"\xe2\x94\x82]*+(?=[^\n:{}]*\bmembers\b)(?:vhost\b[^\n:{}]*)?\bname\b[^\n:{}]*$",
     re.MULTILINE,
 )
 

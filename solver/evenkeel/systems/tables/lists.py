@@ -16,7 +16,7 @@ NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None", "none", 
 
 SEVERAL = re.compile(r"^\[.*\]$|^\{.*\}$|^\(.*\)$|[,;]")  # how a cell of several nodes looks
 # the name of a server of HBase: its host, its port and when it started
-SERVER = re.compile(r"[^,;]*[^,;0-9][^,;]*,[0-9]{1,5},[0-9]{13}")
+SERVER = re.compile(r"(?![0-9]*,)[^,;]+,[0-9]{1,5},[0-9]{13}")
 
 # a node and the number of a shard within it, as ScyllaDB lists both of each replica
 PAIR = re.compile(r"""[(\[]\s*["']?([^][(),;"']+?)["']?\s*,\s*[0-9]+\s*[)\]]""")
