@@ -173,7 +173,8 @@ class Session:
         Examples
         --------
         >>> import evenkeel as ek
-        >>> session = ek.Session(ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4))
+        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
+        >>> session = ek.Session(c)
         >>> session.apply(ek.Changes(down=["n7"], up=["+ssd"]))
         Traceback (most recent call last):
         evenkeel.model.errors.InvalidInput: 2 problems with the input:

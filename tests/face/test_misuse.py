@@ -123,7 +123,7 @@ def test_a_tier_has_a_name_that_rules_can_write(tier):
 
 def test_an_unknown_word_hides_nothing_else_that_is_wrong():
     for make, paths in (
-        (lambda: ek.Cluster.from_arrays(capacity=[[-1.0]], load=[[1.0]], placment=[[0]]),
+        (lambda: ek.Cluster.from_arrays(capacity=[[-1.0]], load=[], placment=[[0]]),
          ["placment", "capacity[0, 0]"]),
         (lambda: ek.Cluster.from_arrays(capcity=[[1.0]]), ["capcity"]),
         (lambda: cluster().replace(capacity=[[-1.0]] * 3, acepts=[True] * 3),
@@ -140,12 +140,16 @@ def test_an_unknown_word_hides_nothing_else_that_is_wrong():
 
 def test_a_value_is_told_in_a_line_however_long_it_is():
     with pytest.raises(ek.InvalidInput) as raised:
-        ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placment=[[0, 1, 2]] * 25_000)
+        ek.Cluster.from_arrays(
+            capacity=[[1.0]], load=[[1.0]], replicas=1, placment=[[0, 1, 2]] * 25_000
+        )
     assert len(str(raised.value)) < 400
     assert str(raised.value).endswith("characters more)")
     assert len(raised.value.faults[0].value) == 25_000
     with pytest.raises(ek.InvalidInput) as raised:
-        ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placment=np.zeros((50, 3)))
+        ek.Cluster.from_arrays(
+            capacity=[[1.0]], load=[[1.0]], replicas=1, placment=np.zeros((50, 3))
+        )
     assert "\n" not in str(raised.value)
 
 

@@ -135,7 +135,7 @@ class TestFewerReplicas:
 
 class TestFromArrays:
     def test_a_word_that_is_unknown_names_the_closest_one(self):
-        found = refused(lambda: ek.Cluster.from_arrays(capacty=[[1.0]], load=[[1.0]]))
+        found = refused(lambda: ek.Cluster.from_arrays(capacty=[[1.0]], load=[[1.0]], replicas=1))
         assert "did you mean 'capacity'" in found["capacty"].message
         assert "mean" not in refused(lambda: build(xyzzy=3))["xyzzy"].message
 

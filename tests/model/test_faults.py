@@ -89,7 +89,7 @@ class TestFaults:
 
     def test_a_list_for_a_table_is_one_column_and_a_number_has_no_rows(self):
         with pytest.raises(InvalidInput) as caught:
-            Cluster.from_arrays(capacity=[1.0, 1.0, 1.0], load=[1.0, 1.0])
+            Cluster.from_arrays(capacity=[1.0, 1.0, 1.0], load=[1.0, 1.0], replicas=1)
         assert [str(one) for one in caught.value.faults] == [
             "capacity: needs shape (3, 1): a row for each node, with a column for each dimension "
             "(got (3,))",
@@ -287,7 +287,7 @@ class TestFaults:
 
     def test_a_thousand_faults_make_a_readable_message(self):
         with pytest.raises(InvalidInput) as caught:
-            Cluster.from_arrays(capacity=[[1.0]], load=np.full((1000, 1), -1.0))
+            Cluster.from_arrays(capacity=[[1.0]], load=np.full((1000, 1), -1.0), replicas=1)
         assert len(str(caught.value).splitlines()) <= 25
         assert "990 more" in str(caught.value)
 

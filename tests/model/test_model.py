@@ -108,7 +108,9 @@ class TestEmptyAndBroken:
         assert cluster.forbidden.shape == (0, 2)
         assert cluster.dimensions == ("cpu", "disk")
         assert Cluster.from_arrays(capacity=[], load=[]).nodes.capacity.shape == (0, 0)
-        assert Cluster.from_arrays(capacity=[], load=[[1.0, 2.0]]).nodes.capacity.shape == (0, 2)
+        assert Cluster.from_arrays(
+            capacity=[], load=[[1.0, 2.0]], replicas=1
+        ).nodes.capacity.shape == (0, 2)
         assert build(load=[], placement=[], forbidden=[], depends=[]).placement.node.shape == (0,)
 
     def test_an_empty_list_is_no_array_of_others(self):

@@ -14,6 +14,7 @@ def cluster():
     return ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4,
         load=[[1.0]] * 4,
+        replicas=1,
         domains={"zone": ["a", "b", "a", "b"]},
         tags={"ssd": [True, False, False, False]},
         group=[0, 1, 0, 1],
@@ -76,7 +77,7 @@ def test_booleans_are_a_mask(cluster, read, form):
 
 def test_a_text_is_a_name_and_a_number_an_index_whatever_names_look_like():
     cluster = ek.Cluster.from_arrays(
-        capacity=[[9.0]] * 3, load=[[1.0]] * 3, node_names=["2", "1", "zone=a"],
+        capacity=[[9.0]] * 3, load=[[1.0]] * 3, replicas=1, node_names=["2", "1", "zone=a"],
         partition_names=["1", "2", "0"], domains={"zone": ["a", "b", "b"]},
     )  # fmt: skip
     assert nodes_of(FaultList(), cluster, ["2"]).tolist() == [0]

@@ -72,14 +72,15 @@ def test_counted_names_are_kept_when_others_leave():
     c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0], [1], [0]])
     made = c.apply(ek.Changes(drop=["p0"]))
     assert list(made.partitions.names) == ["p1", "p2"]
-    assert paths(made, partitions={"load": [[1.0]]}) == ["partitions.names[2]"]
+    assert paths(made, partitions={"load": [[1.0]], "replicas": 1}) == ["partitions.names[2]"]
 
 
 def test_roles_that_share_loads_go_on_sharing_them():
     c = small()
-    made = c.apply(ek.Changes(drop="a", partitions={"load": [[1.0]]}))
+    made = c.apply(ek.Changes(drop="a", partitions={"load": [[1.0]], "replicas": 1}))
     assert made.partitions.load.leader is made.partitions.load.voter
-    apart = c.apply(ek.Changes(partitions={"load": [[1.0]], "leader_load": [[2.0]]}))
+    more = {"load": [[1.0]], "leader_load": [[2.0]], "replicas": 1}
+    apart = c.apply(ek.Changes(partitions=more))
     assert apart.partitions.load.leader.ravel().tolist() == [1.0, 2.0, 3.0, 4.0, 2.0]
     assert apart.partitions.load.voter.ravel().tolist() == [1.0, 2.0, 3.0, 4.0, 1.0]
 
@@ -88,6 +89,20 @@ def test_a_cluster_without_leaders_stays_without():
     c = small(leader=[-1] * 4)
     made = c.apply(ek.Changes(partitions={"load": [[1.0]], "replicas": 1}))
     assert made.placement.leader.tolist() == [-1] * 5
+
+
+def test_without_a_placement_numbers_of_replicas_are_given():
+    some = {"load": [[8.0]] * 2}
+    with pytest.raises(ek.InvalidInput, match=r"^replicas: must be given .* \(got None\)$"):
+        ek.Cluster.from_arrays(capacity=[[9.0]] * 3, **some)
+    empty = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, **some, placement=[[], []])
+    assert not empty.partitions.replicas.any()
+    for ask in (
+        lambda: empty.apply(ek.Changes(partitions=some)),
+        lambda: ek.size(empty, ek.Forecast(partitions=some)),
+    ):
+        with pytest.raises(ek.InvalidInput, match=r"partitions\.replicas: must be given"):
+            ask()
 
 
 def test_everything_wrong_is_told_at_once_and_nothing_has_happened():

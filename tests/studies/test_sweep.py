@@ -304,8 +304,9 @@ def test_a_scenario_may_be_any_change_that_keeps_the_partitions():
     )  # fmt: skip
     assert found.names == ("drain n0; new nodes", "new capacity", "pinned")
     assert found.moves.tolist() == [3, 1, 1]
+    more = ek.Changes(partitions={"load": [[1.0]], "replicas": 1})
     with pytest.raises(ek.InvalidInput) as error:
-        ek.sweep(cluster, [ek.Changes(drop="p0"), ek.Changes(partitions={"load": [[1.0]]})])
+        ek.sweep(cluster, [ek.Changes(drop="p0"), more])
     paths = [fault.path for fault in error.value.faults]
     assert paths == ["scenarios[0].drop", "scenarios[1].partitions"]
 

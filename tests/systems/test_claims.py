@@ -21,7 +21,8 @@ MOST_MEMORY = 100 << 20
 def archive(**arrays):
     """An archive of arrays, or of members that are bytes already; it is compressed."""
     file = io.BytesIO()
-    given = {"capacity": np.ones((2, 1)), "load": np.ones((3, 1))} | arrays
+    given = {"capacity": np.ones((2, 1)), "load": np.ones((3, 1)),
+             "replicas": np.ones(3, np.int32)} | arrays  # fmt: skip
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         for name, array in given.items():
             out.writestr(f"{name}.npy", array if isinstance(array, bytes) else npy(array))

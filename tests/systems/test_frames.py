@@ -182,7 +182,8 @@ class TestFrom:
         doubled = frame({"mem": [8.0, 4.0], "cpu": [2.0, 6.0]})
         for changed in (cluster.replace(load=doubled), cluster.apply(ek.Changes(load=doubled))):
             assert changed.partitions.load.voter.tolist() == [[2.0, 8.0], [6.0, 4.0]]
-        more = cluster.apply(ek.Changes(nodes={"capacity": load}, partitions={"load": load}))
+        joining = {"load": load, "replicas": 1}
+        more = cluster.apply(ek.Changes(nodes={"capacity": load}, partitions=joining))
         assert more.nodes.capacity[2:].tolist() == [[1.0, 4.0], [3.0, 2.0]]
         assert more.partitions.load.voter[2:].tolist() == [[1.0, 4.0], [3.0, 2.0]]
         named = ek.Cluster.from_arrays(**given | {"dimensions": ["a", "b"]})

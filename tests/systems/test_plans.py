@@ -131,7 +131,8 @@ def test_of_another_cluster_beside_the_file_only_that_is_said_and_its_name(tmp_p
     plan = small()
     written = json.loads(encoded(plan, with_cluster=False))
     (tmp_path / "plan.json").write_text(json.dumps(written | {"cluster_file": "cluster.npz"}))
-    ek.write(ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 9), tmp_path / "cluster.npz")
+    other = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 9, replicas=1)
+    ek.write(other, tmp_path / "cluster.npz")
     with pytest.raises(ek.InvalidInput) as caught:
         ek.read_plan(tmp_path / "plan.json")
     assert len(caught.value.faults) == 1

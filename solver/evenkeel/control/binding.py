@@ -113,7 +113,7 @@ def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], domains={"zone": ["a"]})
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[], domains={"zone": ["a"]})
     >>> d = with_vanished(c, ("old",))
     >>> len(d.nodes), d.nodes.gone.tolist(), d.nodes.names[1]
     (2, [False, True], 'old')

@@ -79,7 +79,7 @@ def with_operations(
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]])
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[])
     >>> changed = with_operations(c, ["ENABLE", "EVACUATE"], [True, True])
     >>> changed.nodes.alive.tolist(), changed.nodes.keeps.tolist()
     ([True, True], [True, False])
@@ -113,7 +113,7 @@ def with_operations(
 def successors(nodes: Nodes) -> NDArray[np.int32] | None:
     """Return who holds what each node held, now that swaps are complete.
 
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[], stands_for=[-1, 0])
     >>> successors(with_operations(c, ["UNKNOWN", "ENABLE"], [True, True]).nodes)
     array([1, 1], dtype=int32)
     >>> successors(c.nodes) is None
@@ -139,7 +139,7 @@ def _successors(nodes: Nodes) -> NDArray[np.int32] | None:
 def with_shadows(assignment: Assignment, nodes: Nodes, one_leads: NDArray[np.bool_]) -> Assignment:
     """Let nodes that are being swapped in hold what those hold whose place they will take.
 
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], stands_for=[-1, 0])
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[], stands_for=[-1, 0])
     >>> nodes = with_operations(c, ["ENABLE", "SWAP_IN"], [True, True]).nodes
     >>> placed = Assignment(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.uint8))
     >>> shown = with_shadows(placed, nodes, np.array([True]))

@@ -203,7 +203,7 @@ class Changes:
 def assignable(cluster: Cluster) -> NDArray[np.bool_]:
     """Return which nodes a baseline is for: those that serve and keep, and those that are down.
 
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, True, False],
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], alive=[True, True, False],
     ...                         keeps=[True, False, False])
     >>> assignable(c).tolist()
     [True, False, True]

@@ -320,7 +320,7 @@ class Changeable:
         Examples
         --------
         >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4)
+        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
         >>> c.apply(ek.Changes(down="n0", load_factor=2.0)).partitions.load.voter[0].tolist()
         [2.0]
         """

@@ -184,7 +184,8 @@ class Cluster(Changeable, Shown):
         node_names, partition_names : sequence of str, optional
             Counted up by default.
         replicas, voters, min_active : array_like of int32, shape () or (P,), optional
-            Wanted numbers. By default as many as the placement has slots, all voters, 0.
+            Wanted numbers; of replicas needed without a placement. By default as many as it has
+            slots, all voters, 0.
         group : array_like of int32 or of str, shape (P,), optional
             Group of each partition, by number or by name; all in one by default. Numbers are below
             P or 1,000 unless there are ``group_names``.

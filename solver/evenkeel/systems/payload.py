@@ -13,7 +13,7 @@ from evenkeel.model.runtime.memoize import memoize
 def payload_of(cluster: Cluster, kind: Any, strange: str) -> Any:
     """Return what was read beside a cluster; raise, with ``strange``, where it is of no such kind.
 
-    >>> payload_of(Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]]), dict, "was not read")
+    >>> payload_of(Cluster.from_arrays(capacity=[[1.0]], load=[]), dict, "was not read")
     Traceback (most recent call last):
     evenkeel.model.errors.InvalidInput: cluster.native: was not read (got 'NoneType')
     """

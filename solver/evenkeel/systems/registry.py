@@ -291,9 +291,9 @@ def read(
     --------
     >>> import numpy as np, io
     >>> file = io.BytesIO()
-    >>> np.savez(file, capacity=np.ones((2, 1)), load=np.ones((1, 1)))
+    >>> np.savez(file, capacity=np.ones((2, 1)), load=np.ones((1, 1)), replicas=1)
     >>> read(file.getvalue())
-    <Cluster: 2 nodes, 1 partition, 0 replicas wanted, 1 dimension>
+    <Cluster: 2 nodes, 1 partition, 1 replica wanted, 1 dimension>
     """
     from evenkeel.systems.documents import Document
 

@@ -122,7 +122,7 @@ def test_parts_that_are_not_begun_stay_as_they_came(cluster):
 
 
 def test_every_problem_is_named():
-    cluster = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]])
+    cluster = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], replicas=1)
     with pytest.raises(ek.InvalidInput) as caught:
         ek.solve_in_parts(cluster, 0, executor=4, goals=ek.Cost(), callback="x", seed="y")
     assert {one.path for one in caught.value.faults} == {"parts", "executor", "goals", "callback"}

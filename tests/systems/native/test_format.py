@@ -99,7 +99,15 @@ def test_any_cluster_comes_back(tmp_path_factory, name, cluster):
 @pytest.mark.parametrize("label", ["9223372036854775807", "9223372036854775808", "9" * 5000])
 def test_labels_of_many_digits_come_back(tmp_path, name, label):
     labels = np.array(["7", label], object)
-    cluster = Cluster.from_arrays(capacity=np.ones((2, 1)), load=[[1.0]], domains={"zone": labels})
+    cluster = Cluster.from_arrays(capacity=np.ones((2, 1)), load=[], domains={"zone": labels})
+    path = tmp_path / ("cluster" + NATIVE[name])
+    registry.write(cluster, path)
+    assert_same(registry.read(path), cluster)
+
+
+@each_format
+def test_partitions_that_want_nothing_come_back(tmp_path, name):
+    cluster = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 2, replicas=0)
     path = tmp_path / ("cluster" + NATIVE[name])
     registry.write(cluster, path)
     assert_same(registry.read(path), cluster)

@@ -38,7 +38,7 @@ class WagedEngine:
 
     Examples
     --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]])
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], replicas=1)
     >>> WagedEngine().one_leads(c).tolist()
     [True]
     """

@@ -42,6 +42,9 @@ def read_placement(
     faults: FaultList, given: Given, sizes: Sizes, names: Names, base: Partitions | None
 ) -> tuple[Placement, Wanted]:
     """Read a placement and wanted numbers; rows are widened to hold the wanted replicas."""
+    wants = base is not None or any(given.get(one) is not None for one in ("placement", "replicas"))
+    if sizes.partitions and not wants:
+        faults.add("replicas", None, "must be given where there is no placement, such as 3")
     given = _taken_apart(faults, given, sizes.partitions)
     rows = _rows(faults, given, sizes.partitions, names)
     known = not faults.about("placement", "first")

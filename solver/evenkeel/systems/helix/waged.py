@@ -924,7 +924,7 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
 
     >>> import numpy as np
     >>> from dataclasses import replace
-    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[3.0]])
+    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[3.0]], replicas=1)
     >>> drifted = replace(c.partitions, load=Loads(*[np.array([[3.4]])] * 3))
     >>> now = replace(c, partitions=drifted)
     >>> state = SimulatedState(c, now, np.zeros(1, int), 60.0, np.zeros(1))
@@ -1070,7 +1070,7 @@ def state_models(
     """Return the state models that there are, and which one each partition has.
 
     >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 2, group=[0, 1],
-    ...                         group_names=["a", "b"])
+    ...                         group_names=["a", "b"], replicas=1)
     >>> state_models(FaultList(), c, Waged(group_states={"b": {"ONLINE": "R"}}))[1]
     array([0, 1], dtype=int32)
     """

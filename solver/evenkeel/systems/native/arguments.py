@@ -223,7 +223,7 @@ def _placement_arguments(placement: Placement, partitions: Partitions) -> Argume
         given["leader"] = placement.leader
     if placement.flags.any():
         given["flags"] = placement.flags
-    if not np.array_equal(partitions.replicas, width):
+    if (len(width) and not len(placement.node)) or not np.array_equal(partitions.replicas, width):
         given["replicas"] = partitions.replicas
     # roles are drawn from the number of voters, and the other way round, when only one is given
     all_vote = not (placement.role != Role.VOTER).any()
