@@ -24,7 +24,7 @@ OF_SHARDS = {"id", "host", "state"}  # columns of MongoDB's shards
 # columns that may be a capacity
 LIMIT = re.compile(
     r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
-    r"|.*_(?:capacity|total)"
+    r"|.*_(?:capacity|total)|cap_.+"
 )
 
 KEPT_APART = ("size", "max_replicas")  # headings that mean something in both tables already
@@ -94,8 +94,10 @@ def describes_nodes(
     named = {*ours, *NAMES} & names
     more = names - named - {PORT}
     of_states = {STATUS, *STATED, *FLAGGED}
-    more_of_them = any(one in of_states or LIMIT.fullmatch(one) for one in more) or (
-        more & tiers and (more <= tiers or PORT in names)
+    more_of_them = (
+        any(one in of_states or LIMIT.fullmatch(one) for one in more)
+        or (more and more <= {*tiers, "state", "tags", "weight"})
+        or (more & tiers and PORT in names)
     )
     return bool(named and more_of_them) or names == OF_ZONES or names >= OF_SHARDS
 
@@ -138,15 +140,18 @@ def named_as(table: Table, held: AbstractSet[str], ours: Sequence[str]) -> tuple
     usual = next(iter(names))
     found = next((one for one, cells in names.items() if not held.isdisjoint(cells)), usual)
     others = [one for one in ours if one in columns and one not in found]
-    if found == usual and not others:
+    if found == usual and not others and {*found} <= {*ours}:
         return table, []
     left = [titles[one] for one in others]
     moved = found if {*found}.isdisjoint(ours) or len(found) > 1 else ()
-    for one in (*others, *moved):
-        del columns[one]
-    if moved:
-        columns["node"], titles["node"] = names[found], titles[found[0]]
-    titles = {one: titles[one] for one in columns}
+    columns |= {moved[0]: names[found]} if moved else {}
+    called = {
+        one: "node" if one in moved else one
+        for one in columns
+        if one not in others and one not in moved[1:]
+    }
+    columns = {own: columns[one] for one, own in called.items()}
+    titles = {own: titles[one] for one, own in called.items()}
     return Table(table.name, columns, table.lines, titles, table.delimiter, table.notes), left
 
 
@@ -206,8 +211,6 @@ def nodes_in_our_words(
     renamed = dict(_renamed(columns, known, loads))
     for own, name in renamed.items():
         columns[own], titles[own] = columns.pop(name), own
-        if own == "node":
-            titles[own] = titles[name]
     left = [name for name in columns if name not in known and name not in renamed]
     unread += [titles[name] for name in left]
     kept = {name: cells for name, cells in columns.items() if name not in left}
@@ -227,8 +230,6 @@ def _renamed(
     columns: Mapping[str, Sequence[str]], known: Collection[str], loads: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield our name of each column that means something here, and its own."""
-    if not any(name in columns for name in ("node", "id", "name")):
-        yield "node", next(name for name in NAMES if name in columns)
     if not NODE_STATES.keys().isdisjoint(cell.lower() for cell in columns.get(STATUS, ())):
         yield "state", STATUS
     amounts = [
