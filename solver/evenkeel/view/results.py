@@ -509,7 +509,7 @@ def _not_alive(cluster: Cluster) -> str:
     held = sum(one.replicas for one in down)
     waiting = sum(one.replicas for one in down if one.waits)
     waits = f", {waiting:,} of which wait there until it is back" if waiting else ""
-    return f"not alive: {named} · {held:,} replicas on them{waits}"
+    return f"not alive: {named} · {counted(held, 'replica')} on them{waits}"
 
 
 def _sign(result: Any) -> str:

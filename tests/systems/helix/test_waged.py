@@ -269,7 +269,7 @@ def test_sums_over_the_cluster_come_round_as_in_java():
     model = dataclasses.replace(model, capacity=np.full((3, 1), 2**30, np.int32))
     task = Task(Scope.GLOBAL, np.arange(3), nothing(4), None, np.zeros(4, bool))
     assert prepare(model, task).estimates.capacity.tolist() == [3 * 2**30 - 2**32]
-    with pytest.raises(NoResult, match="too little CU"):
+    with pytest.raises(NoResult, match="too little CU, as Helix adds up in 32 bits"):
         rebalance(model, task, Preference())
 
 

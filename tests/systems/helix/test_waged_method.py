@@ -284,7 +284,7 @@ def test_a_replica_without_a_node_leaves_everything_as_it_came():
     result = ek.solve(small(load=np.full((10, 2), [[40.0, 1.0]])), "helix_waged")
     assert result.status == "infeasible"
     assert (result.placement.node == -1).all()
-    assert "all nodes together have too little cpu" in result.message
+    assert "all nodes together have too little cpu." in result.message
     assert result.native.key == "cpu"
     big = np.ones((10, 2))
     big[4] = 101.0

@@ -531,11 +531,6 @@ class NoResult(HelixError):
         self.failure = failure
 
 
-def short_of(key: str) -> WagedFailure:
-    """Describe a cluster with too little capacity."""
-    return WagedFailure(FAILED_TO_CALCULATE, f"all nodes together have too little {key}", key=key)
-
-
 def nowhere(
     model: Model,
     names: NDArray[np.int32],
@@ -628,6 +623,17 @@ def prepare(model: Model, task: Task, scoring: tuple[str, ...] = ()) -> Prepared
     return Prepared(task, names, current, baseline, found, estimates)
 
 
+def short_of(model: Model, prepared: Prepared, d: int) -> WagedFailure:
+    """Describe a cluster with too little capacity, perhaps only because sums wrap."""
+    key, replicas = model.keys[d], prepared.found.made.sum(axis=1, dtype=np.int64)
+    there = model.capacity[prepared.task.nodes, d].sum(dtype=np.int64)
+    wraps = there >= _weighed(replicas, model.weight)[d]
+    how = ", as Helix adds up in 32 bits, in which such sums come out negative" * bool(wraps)
+    return WagedFailure(
+        FAILED_TO_CALCULATE, f"all nodes together have too little {key}{how}", key=key
+    )
+
+
 def rebalance(
     model: Model,
     task: Task,
@@ -643,7 +649,7 @@ def rebalance(
     prepared = prepare(model, task, scoring)
     for d in model.total_order.tolist():
         if prepared.estimates.left[d] < 0:
-            raise NoResult(short_of(model.keys[d]))
+            raise NoResult(short_of(model, prepared, d))
     laps.append(time.perf_counter())
     held, meant = _groups(model, prepared.current), _groups(model, prepared.baseline)
     owner, role = placing_order(
