@@ -165,10 +165,10 @@ BROKEN = {
         "session.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … unassigned 1",
     },
     "nats/reports-for-people": {
-        "report.txt": "4 nodes, 3 alive · 3 partitions · 7 replicas … not alive: n3 · 1 replicas",
-        "info.txt": "3 nodes, 2 alive · 1 partition · 3 replicas … not alive: n3-c1 · 1 replicas",
-        "report.txt servers.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
-        "session.txt": "5 nodes, 4 alive … not alive: n3 · 1 replicas",
+        "report.txt": "4 nodes, 3 alive · 3 partitions · 7 replicas … not alive: n3 · 1 replica",
+        "info.txt": "3 nodes, 2 alive · 1 partition · 3 replicas … not alive: n3-c1 · 1 replica",
+        "report.txt servers.txt": "5 nodes, 4 alive … not alive: n3 · 1 replica",
+        "session.txt": "5 nodes, 4 alive … not alive: n3 · 1 replica",
     },
     "nats/two-replicas-one-dead": {
         "info.json servers.txt":
@@ -183,9 +183,9 @@ BROKEN = {
     "rabbitmq/quorum-status-without-a-leader": {
         "status.txt": "3 nodes, 1 alive · 1 partition · 3 replicas … stays as it is … qq1 (on",
     },
-    "rabbitmq/quorum-status": {"status.txt": "not alive: rabbit@node-3 · 1 replicas"},
+    "rabbitmq/quorum-status": {"status.txt": "not alive: rabbit@node-3 · 1 replica"},
     "rabbitmq/status-of-old-releases": {
-        "status.txt queues.txt": "not alive: rabbit@rabbitmq-1 · 1 replicas",
+        "status.txt queues.txt": "not alive: rabbit@rabbitmq-1 · 1 replica",
     },
     "swift/builder-with-a-device-removed": {
         "object.builder": "an overload of 10%, which is not kept … not kept 128",

@@ -262,6 +262,29 @@ x3    web.3  nginx        Running        Pending 2 h
 """
 
 
+def test_tasks_are_grouped_by_their_service_and_come_back(tmp_path):
+    cluster = ek.read(TASKS.replace("web.2", "s_b.2").encode())
+    assert [*cluster.partitions.group_names] == ["web", "s_b"]
+    files = ek.write(cluster, tmp_path / "tasks.csv")
+    again = ek.read(*files)
+    assert [*again.partitions.group_names] == ["web", "s_b"]
+    assert [*again.partitions.names] == [*cluster.partitions.names]
+    assert again.placement.node.tolist() == cluster.placement.node.tolist()
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "noted"),
+    [("shard,host", "", ["c"]), ("partition,node", "", ["c"]),
+     ("partition,node,replicas", ",2", []), ("partition,node,replicas", ",3", [])],
+)  # fmt: skip
+def test_a_note_on_partitions_that_list_fewer_replicas_than_others(header, column, noted):
+    rows = [f"{p},{n}{column}\n" for p, held in (("a", "123"), ("b", "231"), ("c", "12"))
+            for n in held]  # fmt: skip
+    text = f"{header}\n" + "".join(rows)
+    notes = [one for one in reading.left_out(ek.read(text.encode())) if "fewer replicas" in one]
+    assert [one.split()[3] for one in notes] == noted
+
+
 def test_a_last_line_that_is_cut_is_no_row():
     assert ek.read(TASKS.encode()).placement.node.tolist() == [0, 1, -1]
     for length in (21, 15, 3):
@@ -375,6 +398,7 @@ def test_tasks_of_docker_as_json():
     texts = ["".join(f"{json.dumps(row)}\n" for row in rows).encode() for rows in (nodes, tasks)]
     cluster = ek.read(texts)
     assert [*cluster.partitions.names] == ["web.0", "web.1"]
+    assert [*cluster.partitions.group_names] == ["web"]
     assert cluster.nodes.keeps.tolist() == [False, True]
     with pytest.raises(ek.InvalidInput, match="prints with -json"):
         ek.read([NODES, b'[{"ID": "7", "ClientStatus": "running", "TaskStates": {}}]'])

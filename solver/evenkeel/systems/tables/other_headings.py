@@ -157,6 +157,9 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
     if PORT in table.columns:
         both = zip(columns["node"], table.columns[PORT], strict=True)
         columns["node"] = [f"{name}:{port}" for name, port in both]
+    tasks = not {"desired state", "desiredstate"}.isdisjoint(table.columns)  # of Docker
+    if tasks:
+        columns["group"] = [name.rpartition(".")[0] for name in columns["partition"]]
     if JUMBO in table.columns and found["node"] == "shard":
         columns["pinned"], found["pinned"] = table.columns[JUMBO], JUMBO
     if {*columns.get("role", ())} <= LETTERS.keys() and "role" in columns:
@@ -174,7 +177,7 @@ def in_our_words(faults: FaultList, table: Table) -> tuple[Table, list[str]]:
         one: cells for one, cells in table.columns.items() if one.startswith(KEPT) or one in others
     }
     read = {*found.values(), *amounts, PORT, space}
-    ours = not BESIDE.keys().isdisjoint(found.values())
+    ours = tasks or not BESIDE.keys().isdisjoint(found.values())
     titles = {
         own: own if ours else table.titles.get(found.get(own, own), own)
         for own in (*columns, *amounts)

@@ -21,9 +21,9 @@ OF_ZONES = {"name", "host", PORT}
 
 OF_SHARDS = {"id", "host", "state"}  # columns of MongoDB's shards
 
-# columns that may be a capacity
+# columns that may be a capacity, or a load beside the names of partitions
 LIMIT = re.compile(
-    r"(?:capacity|total|max|disk|storage|size|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
+    r"(?:capacity|total|max|disk|storage|size|load|v?cpus?|cores|memory|mem|ram)(?:_.*)?"
     r"|.*_(?:capacity|total)|cap_.+"
 )
 

@@ -1141,6 +1141,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"replicas of {some_of(twice, printable, NAMED)} more than once on a node: each row "
             f"counts as one; {DISTINCT}, if they are the same"
         )
+    if titles and "replicas" not in titles and (shorter := _shorter(cluster)):
+        yield (
+            f"fewer replicas of {some_of(shorter, printable, NAMED)} than of most partitions of "
+            "their group: as many are wanted as are listed, unless --replicas GROUP=N asks for more"
+        )
     odd = cluster.native.get(UNITLESS, {}) if _remembers(cluster) else {}
     for with_units, without in odd.items():
         yield (
@@ -1192,6 +1197,19 @@ def _apart_from_nothing(cluster: Cluster) -> list[str]:
     bound = np.zeros(len(several), np.bool_)
     bound[partitions.group[spreads[partitions.rule]]] = True
     return [partitions.group_names[g] for g in np.flatnonzero(held & bound).tolist()]
+
+
+def _shorter(cluster: Cluster) -> list[str]:
+    """Return partitions of fewer replicas than more than half of those of their group."""
+    partitions = cluster.partitions
+    group, most = partitions.group.astype(np.int64), int(partitions.replicas.max(initial=0)) + 1
+    pair, count = np.unique(group * most + partitions.replicas, return_counts=True)
+    usual = np.zeros(len(partitions.group_names), np.int64)
+    many = 2 * count > np.bincount(group, minlength=len(usual))[pair // most]
+    usual[pair[many] // most] = pair[many] % most
+    return [
+        partitions.names[p] for p in np.flatnonzero(partitions.replicas < usual[group]).tolist()
+    ]
 
 
 def _twice_on_a_node(cluster: Cluster) -> list[str]:
