@@ -205,6 +205,19 @@ class TestFrom:
         assert cluster.placement.nodes.tolist() == [[0, 1], [2, -1], [-1, -1]]
         assert cluster.partitions.load.voter[:, 0].tolist() == [1.0, 2.0, 3.0]
 
+    @pytest.mark.parametrize(
+        ("named", "dtype"), [(["1", "2", None], "string"), ([1, 2, None], "Int64")]
+    )
+    def test_nullable_columns_of_pandas_may_have_none(self, named, dtype):
+        cells = pandas.array(named, dtype=dtype)
+        nodes = {"node": cells[:2], "cap_cpu": pandas.array([9.5, None], dtype="Float64")}
+        rows = {"partition": ["p", "q", "q"], "node": cells,
+                "load_cpu": pandas.array([1, None, None], dtype="Int64")}  # fmt: skip
+        cluster = ek.Cluster.from_frames(pandas.DataFrame(nodes), pandas.DataFrame(rows))
+        assert cluster.placement.nodes.tolist() == [[0, -1], [1, -1]]
+        assert cluster.nodes.capacity.tolist() == [[9.5], [float("inf")]]
+        assert cluster.partitions.load.voter.tolist() == [[1.0], [0.0]]
+
     def test_an_unknown_node_of_a_list_is_told_with_its_row(self, frame):
         columns = {"partition": ["p", "q"], "nodes": [["n1", "n2"], ["n2", "n9"]]}
         with pytest.raises(ek.InvalidInput, match=r"replicas\['nodes'\]\[1\].*n9"):

@@ -285,6 +285,19 @@ def test_a_note_on_partitions_that_list_fewer_replicas_than_others(header, colum
     assert [one.split()[3] for one in notes] == noted
 
 
+@pytest.mark.parametrize("orient", ["records", "split", "index", "columns", "table"])
+@pytest.mark.parametrize("title", ["partition", "shard"])
+@pytest.mark.parametrize("place", ["node", "host"])
+def test_each_form_of_json_with_titles_that_pandas_writes(orient, title, place):
+    nodes = pd.DataFrame({place: ["a", "b"], "zone": ["x", "y"]})
+    rows = pd.DataFrame({title: [7, 7, 8], place: ["b", "a", "b"]})
+    files = [frame.to_json(orient=orient).encode() for frame in (nodes, rows)]
+    for cluster in (ek.read(files), ek.Cluster.from_frames(nodes, rows)):
+        assert cluster.placement.node.tolist() == [1, 0, 1]
+        assert ([*cluster.nodes.names], [*cluster.partitions.names]) == (["a", "b"], ["7", "8"])
+        assert cluster.topology.tiers == ("zone",)
+
+
 def test_a_last_line_that_is_cut_is_no_row():
     assert ek.read(TASKS.encode()).placement.node.tolist() == [0, 1, -1]
     for length in (21, 15, 3):

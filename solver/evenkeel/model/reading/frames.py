@@ -113,10 +113,11 @@ def numbered_texts(column: Any) -> tuple[list[str], NDArray[np.int64]] | None:
 
 
 def _text(value: Any) -> str:
-    if value is None or value != value:
-        return ""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
+    unlike = value != value  # of NaN; NA of pandas compares as itself
+    if value is None or unlike is value or unlike:
+        return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

@@ -41,7 +41,7 @@ from evenkeel.systems.printed import HEAD, titles_above
 from evenkeel.systems.registry import Format, system_of
 from evenkeel.systems.tables.disks import columns_of, disk_cells, lying_cells
 from evenkeel.systems.tables.other_headings import titles_in
-from evenkeel.systems.tables.other_nodes import describes_nodes
+from evenkeel.systems.tables.other_nodes import TIERS, describes_nodes
 from evenkeel.systems.tables.reading import (
     COUNTS,
     HEADINGS,
@@ -49,7 +49,6 @@ from evenkeel.systems.tables.reading import (
     NAME,
     NODE,
     OF_NODES,
-    TIERS,
     UNGROUPED,
     Headings,
     headings_of,

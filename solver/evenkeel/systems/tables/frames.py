@@ -24,7 +24,7 @@ from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
 from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
-from evenkeel.systems.tables.other_nodes import named_as
+from evenkeel.systems.tables.other_nodes import NAMES, named_as
 from evenkeel.systems.tables.reading import (
     NODE,
     Found,
@@ -163,7 +163,7 @@ def read_frames(
     found = Found()
     faults = found.faults
     known = FrameTable(faults, "nodes", series_of("nodes", nodes))
-    key = name_column(known)
+    key = name_column(known) or next((one for one in NAMES if one in known.columns), "")
     held = {*known.columns[key]} if key else set[str]()
     series, rows = _row_by_replica(series_of("replicas", replicas), held)
     found.nodes = [known]

@@ -5,7 +5,8 @@ several tables as one object, or one row under each name.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +17,12 @@ from evenkeel.systems.printed import HEAD
 from evenkeel.systems.tables.answers import NESTED, is_cut, rows_in
 from evenkeel.systems.tables.lists import name_of
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
+from evenkeel.systems.tables.other_nodes import NAMES, TIERS
 
 # how titles, several tables, and columns or rows by their names begin, and rows of lists
 OBJECT = re.compile(
     rb'\s*\{\s*"[^"]*"\s*:\s*(?:\[|\{[^{}\[\]]*\}\s*[,}])|'
+    rb'\s*\{\s*"schema"\s*:\s*\{\s*"fields"\s*:|'
     rb'\s*\[\s*\{[^{}\[\]]*"replicas"\s*:\s*\['
 )
 
@@ -76,6 +79,9 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
                 for one in below
             ]
         ]
+    if below is not None and isinstance(given.get("schema"), dict):
+        unnamed = ["index"] if given["schema"].get("primaryKey") == ["index"] else []
+        return [[{one: row[one] for one in row if one not in unnamed} for row in below]]
     if given.keys() <= TABLES:
         return [
             _with_nodes([*map(_by_name, rows)]) if name in PARTITIONS else list(rows)
@@ -93,16 +99,23 @@ def _tables_of(given: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
             replicas = [{"partition": one, "node": name, "role": "voter"} for one, name in rows]
             return [[{"node": name} for name in lists], replicas]
         return [[{"partition": name, "nodes": row} for name, row in lists.items()]] * apart
-    if TITLES & given.keys():
-        index = next(iter(given.values())).keys()
+    index = next(iter(given.values())).keys()
+    if TITLES & given.keys() or _are_columns(given.keys(), index):
         alike = all(column.keys() == index for column in given.values())
         return [[{title: column[i] for title, column in given.items()} for i in index]] * alike
     headed = {title for row in given.values() for title in row}
-    if {"partition", "index", "name", "id"} & headed:
+    if {"partition", "index", "name", "id"} & headed or _are_columns(headed, given):
         return [list(given.values())]
     of = "partition" if headed & {"node", "nodes"} else "node"
     known = of == "partition" or any(title.startswith("cap_") for title in headed)
     return [[{of: name, **row} for name, row in given.items()]] * known
+
+
+def _are_columns(titles: AbstractSet[str], index: Collection[str]) -> bool:
+    """Return whether titles are of replicas or, where rows are counted, of nodes."""
+    counted = [*index] == [*map(str, range(len(index)))] and titles & {"node", *NAMES}
+    limited = any(title.startswith("cap_") for title in titles)
+    return bool(titles_in(titles) or (counted and (limited or titles & TIERS)))
 
 
 def _by_name(row: Mapping[str, Any]) -> dict[str, Any]:

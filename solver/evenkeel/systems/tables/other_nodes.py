@@ -14,6 +14,10 @@ NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "br
          "nodeid", "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
          "machine", "hypervisor_hostname", "hypervisor")  # fmt: skip
 
+# columns of tiers by which a table of nodes is recognised that has no capacities
+TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
+         "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
+
 PORT = "port"  # a column that is part of a node's name where replicas name nodes with it
 
 # the columns of NebulaGraph's zones, whose names are not those of the hosts

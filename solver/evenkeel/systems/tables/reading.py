@@ -36,6 +36,7 @@ from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE, row_by_replica
 from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
 from evenkeel.systems.tables.other_nodes import (
     PORT,
+    TIERS,
     describes_nodes,
     named_as,
     nodes_in_our_words,
@@ -52,9 +53,6 @@ NODE = ("node", "id", "name")
 LISTED = {"node", "nodes"}  # columns of replicas that name the node, or several
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
 CAPACITY, WATERMARK = "cap_", "watermark_"
-# columns of tiers by which a table of nodes is recognised that has no capacities
-TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",
-         "az", "zone", "site", "room", "row", "rack", "cell", "host"}  # fmt: skip
 
 # how an answer of Elasticsearch's SQL ends that has only a part of the rows
 NEXT_PAGE = re.compile(rb'\]\s*,\s*"cursor"\s*:\s*"([^"]+)"\s*\}\s*\Z')
