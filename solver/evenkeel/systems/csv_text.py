@@ -306,8 +306,6 @@ def read_table(faults: FaultList, document: Document) -> Table:
     line = _header_line(text[:HEAD])
     titles = _titles(line)
     names = [title.lower() for title in titles]
-    for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
-        faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
     lines: Sequence[int]
     plain = _plain_columns(document.data, text, _delimiter(line), len(names))
     if plain is not None:
@@ -327,6 +325,11 @@ def read_table(faults: FaultList, document: Document) -> Table:
             faults.add(f"{document.name}:{lines[-1]}", nodes[-1], HALF.format(whole_name))
     if titles[0] == "" and columns[0] == [*map(str, range(len(lines)))]:
         del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
+    for i in reversed(range(len(names))):
+        if not names[i] and not any(columns[i]):  # as spreadsheets have them on the right
+            del titles[i], names[i], columns[i]
+    for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
+        faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
     by_name = dict(zip(names, titles, strict=True))
     columns_of = dict(zip(names, columns, strict=True))
     announced = max((int(found[1]) for one in below if (found := TAIL.match(one))), default=0)

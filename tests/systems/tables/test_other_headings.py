@@ -178,6 +178,8 @@ SIZED = b"partition,node,size\np,1,5\np,2,5\n"
         ("host,max_replicas\n1,2\n2,2\n", SIZED, [[10], [10]], []),
         ("host,state\n1,up\n2,cordoned\n", SIZED, [[10], [10]], []),
         ("zone,server,tags,cap_size\na,1,ssd,7\nb,2,,8\n", SIZED, [[7], [8]], []),
+        (",host,zone\n0,1,a\n1,2,b\n", SIZED, [[10], [10]], []),
+        ("node,cap_size,,\n1,10,,\n2,20,,\n", SIZED.replace(b"\n", b",,\n"), [[10], [20]], []),
         ("host,disk_used_gb\n1,4\n2,3\n", SIZED.replace(b"size", b"size_gb"), [[10], [10]],
          ["disk_used_gb"]),
         ("host,memory\n1,64\n2,64\n", SIZED.replace(b"size", b"load_cpu"), [[10], [10]],

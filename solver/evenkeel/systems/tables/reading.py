@@ -165,7 +165,7 @@ def kind_of(document: Document) -> Kind:
     'nodes'
     """
     document = as_rows(document)[-1]
-    names = header_of(document)
+    names = header_of(document) - {""}  # the index of a frame, or nothing
     if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
         return "nodes"
     if names & {*NODE} and names <= OF_NODES | TIERS and not RULED.match(document.data[:HEAD]):
