@@ -159,6 +159,17 @@ class TestWhatIsRead:
         assert ("no server leads JetStream" in notes_of(cluster)) == warned
         assert "lower border" not in notes_of(cluster)
 
+    def test_streams_that_servers_count_and_answers_leave_out_are_noted(self):
+        more = SUMMARY.replace("n1     │ C       │ 2 ", "n1     │ C       │ 28")
+        assert "streams than the answers list (2 of 28 on n1):" in notes_of(
+            ek.read(f"{more}\n{REPORT}".encode())
+        )
+        assert "answers list" not in notes_of(ek.read(f"{SUMMARY}\n{REPORT}".encode()))
+        lines = answers(SERVERS, [("S", PEERS, "n1")])
+        for line in lines:
+            line["data"]["streams"] = 1
+        assert "(0 of 1 on n4)" in notes_of(read(lines))
+
     def test_answers_that_name_no_leader_are_noted(self):
         lines = answers(SERVERS, [("S", PEERS, "n1")])
         for line in lines:

@@ -148,6 +148,7 @@ class Data(msgspec.Struct):
     meta_cluster: Group | None = None
     account_details: list[Account] = []
     streams: int = 0
+    counted: dict[str, int] = {}  # streams of each server, which reports for people alone name
     total: int = 0
     cluster: Group = msgspec.field(default_factory=Group)
     jetstream: JetStream | None = None
@@ -220,6 +221,8 @@ class NatsFindings:
     streams: dict[Key, list[Seen]] = field(default_factory=dict)
     # the name of each account, by its identifier
     accounts: dict[str, str] = field(default_factory=dict)
+    # how many streams each server counts on itself
+    counts: dict[str, int] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
     # streams that are named, and of which no server answers
     _silent: set[str] = field(default_factory=set)
@@ -313,9 +316,7 @@ class NatsFindings:
             server.cluster = data.cluster.name or server.cluster
             store = data.jetstream.config if data.jetstream else data.config
             server.store = store if store.max_storage >= 0 else server.store
-        if data.streams and not any(one.stream_detail for one in data.account_details):
-            note = "the streams of servers that count some and list none ({}): ask with --streams"
-            self.notes.add(note, name or data.server_id[:12])
+        self.counts |= data.counted or {name or data.server_id: data.streams}
         if (meta := data.meta_cluster) is not None:
             self._leaders |= {meta.leader} if meta.leader or not meta.replicas else set()
             self._lists_peers |= bool(meta.replicas)

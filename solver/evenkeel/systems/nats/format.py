@@ -10,6 +10,7 @@ NATS, the monitoring endpoints ``/jsz`` and ``/varz``, ``nats server request``, 
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
@@ -375,6 +376,11 @@ MOVED_SINCE = (2, 9)  # the release whose servers take requests that move a stre
 
 DIRECTED_SINCE = (2, 11)  # the release whose step-down names the next leader
 
+FEWER = (
+    "servers count more streams than the answers list ({}): the others are neither placed nor "
+    "counted; ask for the streams of all accounts: nats server request jetstream --all"
+)
+
 DIMENSIONS = ("storage", "reserved", "memory", "reserved_memory", "streams")
 MOST_NAMED = 5
 
@@ -409,6 +415,10 @@ def read(
     found.take(documents)
     streams = [_held(found, key, found.streams[key]) for key in sorted(found.streams)]
     names = _names(found, [one.key for one in streams])
+    held = Counter(peer for one in streams for peer in one.peers)
+    for name, count in sorted(found.counts.items()):
+        if count > held[name]:
+            found.notes.add(FEWER, f"{held[name]:,} of {count:,} on {printable(name)}")
     servers = _servers(found, streams)
     given: dict[str, Any] = {
         "node_names": [*servers],

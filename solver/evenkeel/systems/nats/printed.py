@@ -51,19 +51,24 @@ def in_json(document: Document) -> tuple[Document, ...]:
     cut = any(one.cut for tables in printed for one in tables)
     streams, peers, servers = ([table_of(faults, "", one) for one in tables] for tables in printed)
     of_servers = {
-        name: cluster
+        # the totals below the last server are further lines of its cells
+        name: (cluster, int(count.split("\n")[0].replace(",", "")))
         for one in servers
-        for name, cluster in zip(one.cells("server"), one.cells("cluster"), strict=True)
+        for name, cluster, count in zip(
+            *map(one.cells, ("server", "cluster", "streams")), strict=True
+        )
         if name
     }
-    clusters = {name.rstrip("*"): cluster for name, cluster in of_servers.items()}
+    clusters = {name.rstrip("*"): cluster for name, (cluster, _) in of_servers.items()}
+    counted = {name.rstrip("*"): count for name, (_, count) in of_servers.items()}
     answers: list[Any] = [[*_of_reports(faults, streams), *_of_descriptions(faults, text)]]
-    answers += (_of_peers(one, clusters) for one in peers)
+    answers += (_of_peers(one, clusters) | {"counted": counted} for one in peers)
     if not peers:
         leader = next((one.rstrip("*") for one in of_servers if one.endswith("*")), "")
         # without a warning, each of them is alone
         answers += (
             _answer(name, cluster, {"leader": leader or ("" if LEADERLESS in text else name)})
+            | {"counted": {name: counted[name]}}
             for name, cluster in clusters.items()
         )
     silent = [one.strip() for lines in SILENT.findall(text) for one in re.split(r"[|│\n]", lines)]
