@@ -45,13 +45,15 @@ def placed(cluster):
     return found
 
 
-def test_names_tell_what_made_a_pod():
-    cluster = read(WIDE, NODES)
+@pytest.mark.parametrize("leaving", ["Terminating", "Unknown    "])
+def test_names_tell_what_made_a_pod(leaving):
+    cluster = read(WIDE.replace("Terminating", leaving), NODES)
     assert placed(cluster) == {
         "default/ReplicaSet/web-5f98b7746c": ["", "n1"], "default/StatefulSet/db": ["n3"],
     }  # fmt: skip
     notes = " ".join(cluster.native.notes)
     assert "the pods proxy-abcde, ei-b907910b-7wq4s: they stay" in notes
+    assert "preferred anti-affinity" not in notes
 
 
 def test_a_revision_makes_a_pod_only_beside_another():

@@ -42,6 +42,7 @@ PHASES = {
     "Completed": "Succeeded", "Succeeded": "Succeeded", "Evicted": "Failed", "Failed": "Failed",
     "Pending": "Pending",
 }  # fmt: skip
+LEAVING = {"Terminating", "Unknown"}  # pods being deleted, the latter on nodes that are lost
 HOST = "kubernetes.io/hostname"
 ZONES = {"ZONE": "topology.kubernetes.io/zone", "REGION": "topology.kubernetes.io/region"}
 NONE = {"", "<none>", "<nil>"}
@@ -125,7 +126,9 @@ def _pod(notes: Notes, row: dict[str, str], is_revision: bool) -> dict[str, Any]
         owner = []  # a static pod has the name of its node
     elif not owner and state not in PHASES:
         notes.add(OWNERLESS, name)
-    labels = {"owner": owner[0]["name"]} if owner else {}
+    leaving = {"deletionTimestamp": "now"} if row.get("STATUS") in LEAVING else {}
+    # others of its workload need not be apart from one that goes
+    labels = {"owner": owner[0]["name"]} if owner and not leaving else {}
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
     apart = {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -133,7 +136,6 @@ def _pod(notes: Notes, row: dict[str, str], is_revision: bool) -> dict[str, Any]
         ]
     }
     now, _, wanted = row.get("READY", "1/1").partition("/")
-    leaving = {"deletionTimestamp": "now"} if state == "Terminating" else {}
     return {
         "kind": "Pod",
         "metadata": {
