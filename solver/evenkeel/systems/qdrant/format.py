@@ -169,14 +169,19 @@ def _held(found: QdrantFindings, key: Key, alive: Mapping[int, bool], gone: set[
     name = f"{key[0]}/{key[1]}"
     targets = found.targets.get(key, set())
     whole = {peer for peer, one in own.items() if all(s in WHOLE for s in one.states)}
+    behind = {peer for peer in own.keys() - whole if alive[peer]}
+    disputed = {peer for peer in behind if not {*WHOLE}.isdisjoint(own[peer].states)}
     why = {
         "shards that are being copied": bool(targets),
         "shards of collections that are being resharded": (
             (key[0], found.keys.get(key, "")) in found.resharding
             or any(s.startswith("Resharding") for one in own.values() for s in one.states)
         ),
-        "shards with a replica that is not active on a peer that is up, or not so for all peers: "
-        "Qdrant restores it": any(alive[peer] and peer not in whole for peer in own),
+        "shards with a replica that is not active on a peer that is up: Qdrant restores it": (
+            behind > disputed
+        ),
+        "shards with a replica that is active in the answers of some peers and not in those of "
+        "others: ask all of them again": bool(disputed),
         "shards on peers that are not in the cluster": not gone.isdisjoint(own),
     }
     for reason in (reason for reason, holds in why.items() if holds):
