@@ -190,6 +190,13 @@ def read_with_notes(listed, **options):
 class TestBrokenSystems:
     """What names something that is gone is read, noted, and left alone."""
 
+    def test_without_settings_the_defaults_are_noted(self, listed):
+        assert "no settings" not in read_with_notes(listed)[1]
+        listed["items"] = [one for one in listed["items"] if one.get("kind") != "Setting"]
+        cluster, notes = read_with_notes(listed)
+        assert "no settings: Longhorn's defaults are taken" in notes
+        assert not cluster.native.settings.replica_soft_anti_affinity
+
     def test_what_names_something_that_is_not_there(self, listed):
         logs = [one for one in listed["items"] if one["metadata"]["name"].startswith("pvc-logs-r-")]
         logs[0]["spec"]["nodeID"] = "node-9"

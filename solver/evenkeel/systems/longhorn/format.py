@@ -115,6 +115,7 @@ CLONED = (
     "one diskUUID on several nodes: {}: Longhorn takes them for one disk, so that no replica is "
     "built there; those that are there count"
 )
+NO_SETTINGS = "no settings: Longhorn's defaults are taken; add settings.longhorn.io"
 ATTACHED = "no node {}, to which volumes are attached: they count as detached"
 DETACHED = (
     "volumes are detached: {}: Longhorn builds replicas of them once they are attached, and a "
@@ -462,6 +463,8 @@ def _settings(objects: Objects) -> Settings:
     """Return the global settings, defaults for those that are empty or of no known value."""
     given = {}
     known = {one.name for one in fields(Settings)}
+    if not objects.settings:
+        objects.notes.add(NO_SETTINGS)
     for one in objects.settings:
         name, text = one.value.metadata.name, one.value.value
         if name.replace("-", "_") not in known:
