@@ -5,6 +5,7 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,6 +16,7 @@ from evenkeel.systems import registry
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.guarding import guard
 from evenkeel.systems.folders.writing import seconds_of, waves_of
+from evenkeel.systems.plans.targets import target_by_name
 from tests.support import places
 from tests.support.systems.bench import System
 
@@ -658,3 +660,41 @@ class TestAnotherOrder:
         now.write_text(now.read_text().replace("1,2,3\tIsr: 2", "2,1,3\tIsr: 2"))
         left = {one.partition for one in plan.resume(ek.read(files)).rows()}
         assert left == {"t-3", "t-4", "t-5"}
+
+
+@pytest.mark.parametrize("seed", range(318, 326))
+def test_lists_end_with_the_first_and_the_brokers_of_the_target(seed):
+    """Where stand-ins lead, and their lead and a replica move in waves of their own."""
+    random = Random(seed)
+    brokers = range(1, random.randint(4, 6) + 1)
+    head = "Topic: t\tPartitionCount: 6\tReplicationFactor: 3\tConfigs: \n"
+    text, wanted = head, []
+    for p in range(6):
+        replicas = random.sample(brokers, 3)
+        leads = random.choice(replicas)
+        synced = [b for b in replicas if b == leads or random.random() < 0.3]
+        rows = "\t".join(
+            f"{name}: {','.join(map(str, row))}"
+            for name, row in (("Leader", [leads]), ("Replicas", replicas), ("Isr", synced))
+        )
+        text += f"\tTopic: t\tPartition: {p}\t{rows}\n"
+        wanted.append(random.sample(brokers, 3))
+    answers = "".join(
+        f"localhost:9092 (id: {b} rack: null isFenced: false) -> (\n" for b in brokers
+    )
+    cluster = ek.read([text.encode(), answers.encode()])
+    rows = [{"topic": "t", "partition": p, "replicas": row} for p, row in enumerate(wanted)]
+    document = json.dumps({"version": 1, "partitions": rows}).encode()
+    plan = ek.plan(cluster, target_by_name(cluster, ek.read([document])), protocol="kafka")
+    carrier = registry.find("kafka").carrier
+    waves = carrier.stages(cluster, waves_of(plan, cluster.placement))
+    written = [
+        row
+        for own in carrier.orders(cluster, waves)
+        for name, content in own.files.items()
+        if name.endswith("reassignment.json")
+        for row in json.loads(content)["partitions"]
+    ]
+    last = {row["partition"]: row["replicas"] for row in written}
+    for p, row in last.items():
+        assert row[0] == wanted[p][0] and sorted(row) == sorted(wanted[p])

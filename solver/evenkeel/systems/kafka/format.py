@@ -294,14 +294,17 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     touched = dict.fromkeys(one.partition for wave in waves for one in wave)
     topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
     stays = standing_in(cluster.placement)
-    lists_of_waves = [
-        {one.partition: preferred(one, stays=stays[one.partition]) for one in wave}
-        for wave in waves
-    ]
-    for wave, lists in zip(waves, lists_of_waves, strict=True):
+    lists_of_waves: list[dict[int, list[int]]] = []
+    for wave in waves:
+        lists = {}
         for one in wave:
-            if not lists[one.partition]:
+            p = one.partition
+            lists[p] = preferred(one, stays=stays[p])
+            # a list that begins with its leader once has no stand-in afterwards
+            stays[p] &= lists[p][:1] != [one.leads]
+            if not lists[p]:
                 faults.add(one.name, [], "would be left without replicas")
+        lists_of_waves.append(lists)
     faults.raise_if_any()
     returns, folders = handed_back(cluster.placement), folders_of_disks(cluster)
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
