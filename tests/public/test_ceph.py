@@ -92,6 +92,8 @@ def test_a_check_counts_what_is_on_no_device(public, name):
     answer = case.run("check", *files, "--json")
     holes = sum(NONE in row for row in judge_files(case.source, "").rows.values())
     assert answer.code == 1 and answer.json["unfilled"] >= max(holes, 1)
+    text = " ".join(case.run("solve", *files).out.split())
+    assert f"! {answer.json['unfilled']} replicas are on no node, and no order places any" in text
 
 
 def test_a_drained_device_that_is_down_and_in_is_no_proof(public):

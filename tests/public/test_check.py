@@ -157,12 +157,16 @@ BROKEN = {
         "described.txt":
             "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
     },
+    "longhorn/faulted-volume": {"longhorn.json": "✗ no hard rule is … pvc-f (on"},
     "longhorn/printed-for-people": {"volumes.json": "1 node, 1 alive … unassigned 2"},
     "longhorn/columns-of-a-runbook": {
         "session.txt": "stopped long ago … not alive: worker-3/disk of worker-3 · 2 replicas on",
     },
     "longhorn/tables-of-replicas": {
         "session.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … unassigned 1",
+    },
+    "nats/follower-known-by-its-identifier": {
+        "jsz.json": "✗ no hard rule is broken, but no live … my-stream-replicated (on",
     },
     "nats/reports-for-people": {
         "report.txt": "4 nodes, 3 alive · 3 partitions · 7 replicas … not alive: n3 · 1 replica",
@@ -173,6 +177,10 @@ BROKEN = {
     "nats/two-replicas-one-dead": {
         "info.json servers.txt":
             "aaa (on a_1, a_2) … no tags of 2 servers (a_1, a_3) … nothing can repair 1 partition",
+    },
+    "qdrant/transfer-to-itself": {
+        "wiki@0.json": "being copied; they are left alone (wiki/0) … "
+        "✗ no hard rule is broken, but no live replica surely has all data of 1 partition",
     },
     "rabbitmq/banner-without-a-blank": {
         "status.txt": "r3@localhost, online for no queue … 3 nodes, 2 alive · 1 partition",
@@ -202,7 +210,7 @@ BROKEN = {
         "status.txt": "all alive but for those out of service … 4 alive … not alive: 10007",
     },
 }  # fmt: skip
-"""The same of files in which a hard rule is broken."""
+"""The same of files in which a hard rule is broken, or a partition is unavailable."""
 
 SOUND = {
     "cockroach/statements-run-at-once": {
@@ -323,7 +331,6 @@ SOUND = {
         "nodes.csv braces.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … 35.0%",
     },
     "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
-    "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
     "nats/reports-for-people": {
         "ascii.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 2.0000",
     },
@@ -395,7 +402,7 @@ SOUND = {
         "stores.txt replicas.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",
     },
 }  # fmt: skip
-"""The same of files in which none is."""
+"""The same of files in which neither is."""
 
 
 def rows(table):

@@ -12,7 +12,12 @@ from evenkeel.measure.compare import relocations
 from evenkeel.measure.levelness import Levelness, mean_note
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import left_alone_message, unavailable_message, unjudged
+from evenkeel.model.intake.stranded import (
+    left_alone_message,
+    stranded_names,
+    unavailable_message,
+    unjudged,
+)
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import readable
 from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
@@ -32,6 +37,7 @@ from evenkeel.result_rows import (
     unplaced_of,
     waiting_replicas,
 )
+from evenkeel.systems.registry import system_of
 from evenkeel.view.charts import (
     Lineup,
     Panel,
@@ -81,8 +87,7 @@ def _parts(result: Any, dimensions: int | None = None) -> list[Line | Table]:
         Line(f"Evenkeel · {result.method} · {_sign(result)} {result.status}", style),
         Line(f"{result.message} {STOPPED.get(result.stop_reason, '')}".rstrip()),
         Line(_size(cluster, result.levelness), "dim"),
-        *(Line(f"! {caption}") for caption in [lost_message(cluster)] if caption),
-        *(Line(f"! {warning}") for warning in result.warnings),
+        *(Line(f"! {caption}") for caption in (*absent(cluster), *result.warnings)),
         dimension_table(cluster, states, result, dimensions),
         *(Line(caption, "dim") for caption in [population_note(cluster)] if caption),
         *(Line(f"goal: {caption}", "dim") for caption in result.targets),
@@ -103,7 +108,6 @@ def report_state(
     *,
     goals: Mapping[str, Any] | None = None,
     disks: str = "",  # what those inside nodes break
-    unfilled: int = 0,  # replicas on no node that no order can place
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
@@ -111,14 +115,16 @@ def report_state(
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     caption += " between nodes" if disks else ""
     waiting = waiting_replicas(cluster, cluster.placement)
-    if audited.ok and waiting:
-        caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
-    if audited.ok and unfilled:
-        caption += (
-            f", but {counted(unfilled, 'replica')} {'are' if unfilled > 1 else 'is'} on no node"
-        )
+    idle = stranded_names(cluster)
+    but = [f"nodes that are down hold {counted(waiting, 'replica')}"] * bool(waiting)
+    but += [one for one in [unfilled_message(cluster)] if one]
+    but += [f"no live replica surely has all data of {counted(len(idle), 'partition')}"] * bool(
+        idle
+    )
+    if audited.ok and but:
+        caption += f", but {' and '.join(but)}"
     alone = left_alone_message(cluster) if audited.ok and unjudged(cluster) else ""
-    sign = "✗" if waiting or unfilled or disks or alone or not audited.ok else "✓"
+    sign = "✗" if but or disks or alone or not audited.ok else "✓"
     parts: list[Line | Table] = [
         Line(f"{sign} {alone or caption}", "bold"),
         *([Line(f"✗ {disks}")] if disks else []),
@@ -147,6 +153,18 @@ def report_state(
             + [Line(f"the goals take at least {least}", "dim")]
         )  # fmt: skip
     return rendered(parts, width, styled)
+
+
+def absent(cluster: Cluster) -> list[str]:
+    """Return messages on replicas that are nowhere: those of lost nodes, and empty slots."""
+    return [one for one in (lost_message(cluster), unfilled_message(cluster)) if one]
+
+
+def unfilled_message(cluster: Cluster) -> str:
+    """Return how many replicas are on no node, and cannot be placed by orders; "" for none."""
+    count = system_of(cluster).unfilled(cluster)
+    verb = "is" if count == 1 else "are"
+    return f"{counted(count, 'replica')} {verb} on no node, and no order places any" * bool(count)
 
 
 def result_page(result: Any) -> str:
@@ -524,8 +542,7 @@ def _lead(result: Any) -> list[str | Table]:
         verdict("Evenkeel:", f"{_sign(result)} {result.status}"),
         result.message,
         _sentence(result),
-        *(f"Warning: {warning}" for warning in [*filter(None, [lost_message(cluster)]),
-                                                *result.warnings]),
+        *(f"Warning: {warning}" for warning in (*absent(cluster), *result.warnings)),
         cards(_figures(result, wanted)),
         dim(f"Method {result.method}, seed {result.seed}, stopped by: {result.stop_reason}. "
             f"{_size(cluster, result.levelness)}; {counted(compared.forced, 'replica')} had to "

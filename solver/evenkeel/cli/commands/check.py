@@ -148,6 +148,10 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
     unfilled = system_of(cluster).unfilled(cluster)
     verdicts += [f"replicas on no node, which no order can place: {unfilled:,}"] * bool(unfilled)
+    idle = stranded_names(cluster)
+    verdicts += [
+        f"partitions without a live replica that surely has all data: {len(idle):,}"
+    ] * bool(idle)
     verdicts += [left_alone_message(cluster)] * bool(not verdicts and unjudged(cluster))
     broken = ""
     if cluster.disks is not None:
@@ -171,7 +175,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
                 {name: value for name, value in row._asdict().items() if value != ""}
                 for row in audited.table()
             ],
-            "stranded": stranded_names(cluster),
+            "stranded": idle,
             "unfilled": unfilled,
             "not_alive": [vars(one) for one in down_nodes(cluster, cluster.placement)],
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
@@ -192,7 +196,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     return emit(
         arguments, BROKEN if verdicts else DONE, figures=figures,
         text=lambda: report_state(
-            cluster, audited, level, goals=asked, disks=broken, unfilled=unfilled, **page()
+            cluster, audited, level, goals=asked, disks=broken, **page()
         ) + groups,
         verdict="; ".join(verdicts),
     )  # fmt: skip
