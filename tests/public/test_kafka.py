@@ -534,7 +534,7 @@ SHOWN = {
     ),
     "a replica on a broker that is up": (
         [head("a", 2, 2) + row("a", 0, 1, "1,2", "1") + row("a", 1, 2, "1,2", "1,2")],
-        "1 replica not in sync in 1 partition, on brokers that are up (1 on 2)",
+        "1 replica not in sync in 1 partition (a-0), on brokers that are up (1 on 2)",
     ),
     "too few replicas in sync": (
         [

@@ -611,8 +611,10 @@ def _of_replicas(missing: Missing) -> Iterator[str]:
         each = [f"{missing.behind[name]:,} on {name}" for name in order]
         yield (
             f"{counted(sum(missing.behind.values()), 'replica')} not in sync in "
-            f"{counted(missing.behind_count, 'partition')}, on brokers that are up "
-            f"({_some(each)}): they break no rule; plan moves once they are in sync"
+            f"{counted(missing.lagging_count, 'partition')} "
+            f"({_some(missing.lagging, missing.lagging_count)}), on brokers that are up "
+            f"({_some(each)}): they break no rule, and moves may go to these brokers: plan once "
+            f"they are in sync, or with --exclude {order[0]}"
         )
     if missing.refused:
         yield (

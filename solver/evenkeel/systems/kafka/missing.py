@@ -72,9 +72,10 @@ class Missing(msgspec.Struct, omit_defaults=True):
     # whether an assignment names log directories, and no file lists them with sizes
     unsized: bool = False
     moving: int = 0  # number of replicas that are being moved between log directories of a broker
-    # number of replicas that are not in sync, by broker that is up, and of their partitions
+    # number of replicas that are not in sync, by broker that is up, and first of their partitions
     behind: dict[str, int] = {}
-    behind_count: int = 0
+    lagging: list[str] = []
+    lagging_count: int = 0
     # the first of these with fewer replicas in sync than ``min.insync.replicas``
     refused: list[str] = []
     refused_count: int = 0
@@ -95,7 +96,8 @@ def note_behind(
     brokers, counts = np.unique(rows.broker[lags], return_counts=True)
     missing.behind = dict(zip(map(str, brokers.tolist()), counts.tolist(), strict=True))
     behind = np.unique(rows.owner[lags])
-    missing.behind_count = len(behind)
+    missing.lagging = [names[p] for p in behind[:NAMED].tolist()]
+    missing.lagging_count = len(behind)
     synced = np.bincount(rows.owner[rows.in_sync], minlength=len(rows.topic))
     refused = behind[(synced < least)[behind]]
     missing.refused = [names[p] for p in refused[:NAMED].tolist()]
