@@ -418,6 +418,7 @@ class TestSessions:
             ("curl -X PUT es:9200/_cluster/settings -d'%s'\ncurl: (7) Failed to connect\n", 0),
             ("$ curl -XPUT es:9200/_cluster/settings -H 'Content-Type: a/json' -d '%s'\n", 1),
             ("[me@es ~]# curl -X PUT \"es:9200/_cluster/settings?pretty\" \\\n -d'\n%s\n'\n", 1),
+            ("$ curl -XPUT es/_cluster/settings -d '%s'\n{\"acknowledged\": true}\n", 1),
             ("curl --request PUT es:9200/_cluster/settings --data '%s'", 1),
         ],
     )
@@ -453,6 +454,24 @@ class TestSessions:
         bodies = [one.replace("%s", "cluster.routing.allocation.exclude") for one in put]
         asked = "".join(f"PUT _cluster/settings\n{one}\n" for one in bodies)
         assert (~ek.read(rows + asked.encode()).nodes.keeps).sum() == drained
+
+    @pytest.mark.parametrize(
+        "request_and_body",
+        [
+            'PUT _cluster/settings\n{"persistent": {"%s": "data-1" // the "old" one\n}}\n',
+            'PUT _cluster/settings # {}\n{\n  # it\'s {old}\n  "persistent": {"%s": "data-1"}}\n',
+            'PUT _cluster/settings\n{"persistent": /* {"}\n */ {"%s": "data-1"}}\n',
+            'curl -XPUT es/_cluster/settings -d "{\\"persistent\\": {\\"%s\\": \\"data-1\\"}}"',
+            'C:\\>curl -X PUT es/_cluster/settings -d "{\\"transient\\":{\\"%s\\":\\"data-1\\"}}"',
+            '$ curl -XPUT es/_cluster/settings -d \'\n> {"transient": {\n> "%s": "data-1"}}\n> \'',
+        ],
+    )
+    @pytest.mark.parametrize("answer", ["", '\n{"acknowledged": true}\n'])
+    def test_bodies_are_read_among_comments_prompts_and_quotes(self, request_and_body, answer):
+        rows = b"GET _cat/shards\ni 0 p STARTED 1 1kb 1.1.1.1 data-1\n"
+        put = request_and_body.replace("%s", "cluster.routing.allocation.exclude._name") + answer
+        for cluster in (ek.read([rows, put.encode()]), ek.read(rows + put.encode())):
+            assert (~cluster.nodes.keeps).sum() == 1
 
     def test_settings_that_are_put_to_indices_are_noted(self):
         rows = b"GET _cat/shards\ni 0 p STARTED 1 1kb 1.1.1.1 data-1\n"

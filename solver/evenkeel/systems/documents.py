@@ -229,8 +229,9 @@ COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
 # what ``kubectl port-forward`` prints among answers
 FORWARDED = re.compile(rb"^(?:Handling connection for \d+|Forwarding from \S+ -> \d+)\r?$", re.M)
 
-# what a terminal or a tool puts around JSON, by lines
+# what a terminal or a tool puts around JSON, by lines; a request that puts JSON is none of it
 AROUND = re.compile(
+    rb"(?:(?![^\n]{0,200}\bcurl [^\n]{0,400}PUT\b)"
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
     rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
     rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
@@ -245,7 +246,7 @@ AROUND = re.compile(
     rb"|(?:Warning:|Defaulted container|Unable to use a TTY|Picked up )[^\n]*\n"
     rb"|(?:[A-Z][\w ]+ is running at http|To further debug and |Cluster info dumped )[^\n]*\n"
     rb"|```[^\n]*(?:\n|\Z)"
-    rb"|[ \t\r]*\n|[ \t]+\Z)*+"
+    rb"|[ \t\r]*\n|[ \t]+\Z))*+"
 )
 
 OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")  # how YAML of Kubernetes begins

@@ -384,9 +384,15 @@ BELOW = re.compile(rb"\n\s*(?=[{\[]\s*[\n{}\"\]])")  # where JSON begins below a
 # a request of the console, or of curl, whose body changes settings, and leaves the others
 PUT = re.compile(
     rb"^[^\n{]{0,200}?(?:-X|\b)PUT\b(?:[^\n{]|\\\r?\n){0,200}?_(?:cluster/)?settings\b"
-    rb"(?:[^\n{]|\\\r?\n){0,200}\n?[ \t]*\{",
+    rb"(?:(?!\s(?:#|//))[^\n{]|\\\r?\n){0,200}(?:\s+(?:#|//)[^\n]*){0,9}\n?[ \t>]*\{",
     re.IGNORECASE | re.MULTILINE,
 )
+
+# texts of a body, and what the console or a shell has between them: comments, and its prompts
+BETWEEN = re.compile(
+    rb'"(?:[^"\\\n]|\\.)*"|#[^\n]*|//[^\n]*|/\*.{0,2000}?\*/|^[ \t]*>', re.DOTALL | re.MULTILINE
+)
+QUOTED = re.compile(rb'\{\s*\\"')  # a body between double quotes of a shell
 
 PLACE = re.compile(rb"[\w.*,-]{0,200}/?_settings")  # the indices that such a request names
 FAILED = re.compile(
@@ -674,11 +680,22 @@ def _put(document: Document) -> list[Document]:
     if request is None:
         return [_answer(document)]
     begin = request.end() - 1
-    end = end_of_value(data, begin)
+    body = data[begin:]
+    escaped = QUOTED.match(body) is not None
+    body = BETWEEN.sub(_blank, body.replace(b'\\"', b'"') if escaped else body)
+    body = body[: end_of_value(body, 0)]
+    end = begin + len(body) + escaped * body.count(b'"')
     below = len(data) - len(data[end:].partition(b"\n")[2])
     answer = document.part(below, len(data))
-    put = [] if FAILED.match(answer.data) else [document.part(begin, end, request[0])]
+    part = document.part(begin, end, request[0])
+    blank = part.data[: len(part.data) - (end - begin)]
+    put = [] if FAILED.match(answer.data) else [replace(part, data=blank + body)]
     return [_answer(document.part(0, request.start())), *put, _answer(answer)]
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    """Return a text as it is, and blanks in place of what is none."""
+    return found[0] if found[0].startswith(b'"') else re.sub(rb"[^\n]", b" ", found[0])
 
 
 def _apart(document: Document) -> list[Document]:
