@@ -235,6 +235,7 @@ class Result(Reported, Shown):
         Proven lower bounds.
     timings : mapping of str to float
         Seconds per phase: ``bounds``, the method, its parts as ``method.phase``, and ``audit``.
+        ``method.load`` is the import of the method and its kernels, which the first solve does.
     work : int
         Candidates looked at.
     seed : int

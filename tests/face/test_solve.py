@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+import time
 from collections import Counter
 from itertools import permutations
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
+from evenkeel.methods.registry import Method
 from evenkeel.methods.shared import stopping
 from evenkeel.model.placement import Flag, Placement
 from tests.support.clusters import clusters
@@ -412,6 +414,13 @@ def test_a_callback_is_told_while_bounds_and_audit_are_computed(expanded, monkey
         values = [getattr(one, name) for one in reports]
         assert values == sorted(values), name
     assert reports[-1].moves == result.comparison.moves
+
+
+def test_the_seconds_in_which_a_method_loads_are_a_phase(expanded, monkeypatch):
+    load = Method.load
+    monkeypatch.setattr(Method, "load", lambda method: (time.sleep(0.2), load(method))[1])
+    timings = ek.solve(expanded, "leaders").timings
+    assert 0.2 <= timings["leaders.load"] <= timings["leaders"]
 
 
 @pytest.mark.parametrize("method", ["balance", "leaders", "cockroach"])

@@ -280,13 +280,15 @@ def _run_once(chosen: Method, request: Request) -> MethodRun:
         request = replace(request, start=request.cluster.placement)
     with report_preparing(watch.exclude), compiled_ahead(chosen.warmup):
         strategy = chosen.load()
-        watch.exclude(time.perf_counter() - began)
+        loaded = time.perf_counter() - began
+        watch.exclude(loaded)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
             with watch.in_phase(chosen.name):
                 outcome = _outcome_of(chosen, strategy, request)
+    phases = {"load": loaded, **outcome.timings}
     timings = {chosen.name: time.perf_counter() - began}
-    timings |= {f"{chosen.name}.{phase}": seconds for phase, seconds in outcome.timings.items()}
+    timings |= {f"{chosen.name}.{phase}": seconds for phase, seconds in phases.items()}
     return answered(chosen, request, _with_warnings(outcome, refused), timings)
 
 
