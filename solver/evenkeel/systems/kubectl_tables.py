@@ -1,9 +1,10 @@
 """The tables that kubectl prints for people, as rows."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.documents import Document
+from evenkeel.systems.notes import Notes, last_answers
 
 # a line of titles, and a command or prompt, which ends a table and may name a namespace
 TITLES = re.compile(
@@ -33,6 +34,17 @@ LATER = (
 STRANGE = "rows of tables that do not fit their titles: {}: they are not counted"
 
 Key = tuple[str, str, str]
+
+
+def answers_of(
+    notes: Notes,
+    documents: Sequence[Document],
+    is_table: Callable[[Document, int], bool],
+    size: int,
+) -> list[Document]:
+    """Return the last answers, JSON apart from texts that have a table in their first bytes."""
+    parts = [part for one in documents for part in (one.apart() if is_table(one, size) else (one,))]
+    return last_answers(notes, parts)
 
 
 def rows_of(

@@ -18,8 +18,9 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
+from evenkeel.systems.kubectl_tables import answers_of
 from evenkeel.systems.kubernetes.printed import is_table, node_of, objects_of
-from evenkeel.systems.notes import Notes, Pages, last_answers
+from evenkeel.systems.notes import Notes, Pages
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 # a name as Kubernetes takes it: nothing in it means anything to a shell, or in a path
@@ -437,8 +438,7 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Split documents into objects, and report those that do not fit their kind."""
     found, pages = Objects(faults), Pages()
-    parts = [part for one in documents for part in (one.apart() if is_table(one, HEAD) else (one,))]
-    for given in last_answers(found.notes, parts):
+    for given in answers_of(found.notes, documents, is_table, HEAD):
         if not given.data.isascii():
             before = len(faults.faults)
             given.text(faults)

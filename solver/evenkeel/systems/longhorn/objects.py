@@ -19,7 +19,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
-from evenkeel.systems.kubectl_tables import rows_of
+from evenkeel.systems.kubectl_tables import answers_of, rows_of
 from evenkeel.systems.longhorn.answers import (
     DIGITS,
     LEFT_OUT,
@@ -32,7 +32,7 @@ from evenkeel.systems.longhorn.answers import (
     resources_of,
     resources_of_rows,
 )
-from evenkeel.systems.notes import Notes, Pages, last_answers
+from evenkeel.systems.notes import Notes, Pages
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]  # bytes, or a number of something
@@ -298,8 +298,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     first: dict[tuple[str, str], str] = {}
     rows: list[dict[str, str]] = []
     answers: list[tuple[str, Raw]] = []
-    parts = [part for one in documents for part in (one.apart() if is_table(one, HEAD) else (one,))]
-    for document in last_answers(objects.notes, parts):
+    for document in answers_of(objects.notes, documents, is_table, HEAD):
         if is_table(document, HEAD):
             rows += rows_of(objects.notes, document.text(faults), NEVER, ())
             continue

@@ -41,7 +41,7 @@ def rows_in(given: Any) -> list[list[Row]]:
     return _of_solr(given["cluster"]) if "cluster" in given else []
 
 
-def is_cut(given: Mapping[str, Any]) -> bool:
+def is_partial(given: Mapping[str, Any]) -> bool:
     """Return whether an answer says that it was broken off, or that there are more rows."""
     listed = (given.get(one) for one in ("data", "rows", "stores", "regions"))
     there = next((len(one) for one in listed if isinstance(one, list)), None)

@@ -14,7 +14,7 @@ import msgspec
 
 from evenkeel.systems.documents import Document
 from evenkeel.systems.printed import HEAD
-from evenkeel.systems.tables.answers import NESTED, is_cut, rows_in
+from evenkeel.systems.tables.answers import NESTED, is_partial, rows_in
 from evenkeel.systems.tables.lists import name_of
 from evenkeel.systems.tables.other_headings import LEADING, titles_in
 from evenkeel.systems.tables.other_nodes import NAMES, TIERS
@@ -62,7 +62,7 @@ def as_rows(document: Document) -> tuple[Document, ...]:
         ValueError,
     ):
         return (document,)
-    cut = isinstance(given, dict) and is_cut(given)
+    cut = isinstance(given, dict) and is_partial(given)
     read = tuple(replace(document, data=msgspec.json.encode(rows), cut=cut) for rows in tables)
     return read or (document,)
 
