@@ -52,6 +52,7 @@ class TestVolumes:
         local = [volume("v", HOST, "a1"), claim("c", "v")]
         cluster = registry.read(listed(*NODES, pod("p-0", "a1", volumes=uses("c")), *local))
         assert cluster.placement.flags[0] & Flag.PINNED
+        assert "volumes that no other node reaches: they stay (d/p-0 on a1)" in notes_of(cluster)
         result, after = places_after(cluster, "a1")
         assert after == ["a1"]
         assert not result.success
@@ -92,6 +93,16 @@ class TestVolumes:
         registry.write(result.cluster, tmp_path / "out.json", placement=result.placement)
         told = json.loads((tmp_path / "out.json").read_text())["evictions"]
         assert {one["pod"]: one["to"] for one in told} == {"p-0": "a2", "p-1": "b2"}
+
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_a_template_is_patched_where_cordon_and_volume_leave_a_choice(self, tied, tmp_path):
+        bound = [volume("v", ZONE, "b"), claim("c", "v")]
+        one = pod("p-0", "b1", volumes=uses("c") if tied else None)
+        result, after = places_after(registry.read(listed(*NODES, one, *bound)), "b1")
+        assert after != ["b1"]
+        registry.write(result.cluster, tmp_path / "out.json", placement=result.placement)
+        patches = json.loads((tmp_path / "out.patches.json").read_text())["patches"]
+        assert len(patches) == (not tied)
 
     def test_a_pod_away_from_its_volume_is_noted_and_stays(self):
         bound = [volume("v", ZONE, "b"), claim("c", "v")]

@@ -241,7 +241,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     least, held = _budgeted(objects, workloads, stay)
     given |= constraints.domains()
     given |= _states(objects)
-    given |= _placement(workloads, place, least, held)
+    given |= _placement(objects, workloads, place, least, held)
     given |= _amounts(objects, workloads, stay, place)
     given["native"] = Snapshot(
         () if objects.is_printed else tuple(objects.items),
@@ -269,20 +269,28 @@ def _states(objects: Objects) -> dict[str, Any]:
 
 
 def _placement(
+    objects: Objects,
     workloads: Sequence[Workload],
     place: Mapping[str, int],
     least: NDArray[np.int64],
     held: Collection[tuple[int, int]],
 ) -> dict[str, Any]:
     """Return the node of each pod, a slot each, without leaders."""
-    node, flags = [], []
+    node, flags, tied = [], [], []
     for p, one in enumerate(workloads):
         for i, (_, pod) in enumerate(one.pods):
             n = place.get(pod.spec.nodeName or "", -1)
             alone = bool(one.reach) and one.reach[i].sum() == 1
             stays = n >= 0 and (alone or (p, i) in held or least[p] == len(one.pods))
+            if n >= 0 and alone and one.reach[i][n]:
+                tied.append(f"{one.namespace}/{pod.metadata.name} on {pod.spec.nodeName}")
             node.append(n)
             flags.append(Flag.HEALTHY * (pod.status.phase == "Running") | Flag.PINNED * stays)
+    if tied:
+        objects.notes.add(
+            "pods with volumes that no other node reaches: they stay "
+            f"({some_of(tied, printable, MOST_NAMED)}), as pinned replicas do"
+        )
     width = np.array([len(one.pods) for one in workloads], np.int64)
     return {
         "placement": np.array(node, np.int64),
@@ -470,7 +478,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         if script == path
         else {path: encode_indented({"cordon": cordoned, "evictions": moves}, 1)}
     )
-    patches = _patches(cluster, snapshot, placement, moves)
+    patches = _patches(cluster, snapshot, placement, moves, closed)
     return files | {
         script: (SCRIPT + "".join(f"{line}\n" for line in lines)).encode(),
         script.with_suffix(".patches.json"): encode_indented({"patches": patches}, 1),
@@ -527,7 +535,11 @@ def _matched(
 
 
 def _patches(
-    cluster: Cluster, snapshot: Snapshot, after: Placement, moves: Sequence[dict[str, str]]
+    cluster: Cluster,
+    snapshot: Snapshot,
+    after: Placement,
+    moves: Sequence[dict[str, str]],
+    closed: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
     """Return for each workload that changes the patch that makes it prefer its planned nodes."""
     scope = partition_scope(cluster)
@@ -540,7 +552,8 @@ def _patches(
             continue
         own = after.node[int(after.first[p]) : int(after.first[p + 1])]
         planned = np.unique(own[own >= 0])
-        might = cluster.nodes.alive & scope.open[scope.rule[p]]  # that it is drained, no file says
+        might = cluster.nodes.alive & scope.open[scope.rule[p]] & ~closed  # what is cordoned is out
+        might &= np.logical_or.reduce(one.reach) if one.reach else True
         # to prefer all nodes that its pods may be on would renew them and say nothing
         if np.isin(np.flatnonzero(might), planned).all():
             continue
