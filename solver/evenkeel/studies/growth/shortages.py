@@ -306,6 +306,8 @@ class Shortage(NamedTuple):
     >>> short = Shortage("", "load", "disk", "zone a", needed=12.0, held=10.0)
     >>> short.full, short.reason
     ('disk', 'disk in zone a has room for 10 of the 12 needed')
+    >>> Shortage("", "load", "disk", "zone a", needed=12.0, held=0.0).reason
+    'disk in zone a has no room: it lacks all 12 needed'
     """
 
     loss: str
@@ -346,7 +348,8 @@ class Shortage(NamedTuple):
         if self.kind == "replicas of a node":
             return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
-        sentence = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
+        some = f"room for {held} of the" if self.held else "no room: it lacks all"
+        sentence = f"{when}{self.measure}{where} has {some} {needed}{large} needed"
         lacking = self.needed - self.held
         if lacking < -ROUNDING * self.needed:  # whole replicas: fewer fit if they grow
             where = f"{self.measure}{where} has room for {held}{large}"
