@@ -459,6 +459,25 @@ class TestLessThanResources:
         answer = public(f"longhorn/{folder}").run("solve", file, "-o", "plan.json")
         assert answer.code == 2 and "get -o json nodes.longhorn.io" in answer.text
 
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+    @pytest.mark.parametrize(
+        "above", ["", "$ kubectl get replicas.longhorn.io -o custom-columns=X\n"]
+    )
+    def test_columns_without_names_of_replicas(self, order, above):
+        rows = [("VOLUME", "NODE", "DISK"), ("pvc-a", "n1", "d1"), ("pvc-a", "n2", "d2"),
+                ("pvc-b", "n1", "d1"), ("pvc-b", "n2", "d3")]  # fmt: skip
+        text = above + "".join(
+            "".join(f"{row[i]:9}" for i in order).rstrip() + "\n" for row in rows
+        )
+        cluster = ek.read(text.encode())
+        names, placed = cluster.nodes.names, cluster.placement
+        held = {
+            name: {names[n] for n in row} for name, row in zip(
+                cluster.partitions.names, placed.nodes.tolist(), strict=True
+            )
+        }  # fmt: skip
+        assert held == {"pvc-a": {"n1/d1", "n2/d2"}, "pvc-b": {"n1/d1", "n2/d3"}}
+
     def test_what_is_built_or_has_failed_is_no_healthy_replica(self, public):
         cluster = ek.read(public("longhorn/answers-of-the-api").path("degraded.json"))
         healthy = cluster.placement.flags & ek.Flag.HEALTHY != 0

@@ -1,6 +1,7 @@
 """The tables that kubectl prints for people, as rows."""
 
 import re
+import zlib
 from collections.abc import Callable, Sequence
 
 from evenkeel.systems.documents import Document
@@ -9,7 +10,8 @@ from evenkeel.systems.notes import Notes, last_answers
 # a line of titles, and a command or prompt, which ends a table and may name a namespace
 TITLES = re.compile(
     r"(?:\S{1,99}[#$>%] +)?((?:[A-Z]{2,} +)+(?:NAME|POD|REPLICA)\b(?: +\S+)*|"
-    r"(?:NAME|POD|REPLICA)(?: +\S+)+)\s*"
+    r"(?:NAME|POD|REPLICA)(?: +\S+)+|"
+    r"(?=.*\bVOLUME\b)(?:(?:VOLUME|NODE|DISK|STATE|SIZE)\b *){3,})\s*"
 )
 COMMAND = re.compile(
     r"(?:^|[#$>%] ?)(?:sudo )?(?:(?:microk8s|k3s|rke2|minikube)[ .])?(?:kubectl|oc|k|"
@@ -91,7 +93,10 @@ def rows_of(
                 notes.add(STRANGE, line.split()[0])
                 continue
             values = {"NAMESPACE": space} | dict(zip(columns, cells, strict=False))
-            values["NAME"] = values["NAME"].rpartition("/")[2]  # kinds come before names
+            # a replica of Longhorn without its name differs from others of its volume by its row
+            row_id = f"{values.get('VOLUME', '')}-r-{zlib.crc32(line.encode()):08x}"
+            # kinds come before names
+            values["NAME"] = values.get("NAME", row_id).rpartition("/")[2]
             kind = "NODE" if "NODE" in columns else [*columns, ""][columns.index("NAME") + 1]
             key = values["NAMESPACE"] or "default", values["NAME"], kind
             if key in rows:

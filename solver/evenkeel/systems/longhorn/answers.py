@@ -25,7 +25,10 @@ ANSWER = re.compile(
 TABLE = re.compile(
     rb"^(?:.*[#$>%] +)?(?=(?:[A-Z]{2,} +)*(?:NAME|REPLICA)\b)(?:"
     rb".*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
-    rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)*?(?!instance-manager-)\S+-r-[0-9a-f]{8}\s)",
+    rb"(?!.*\bREADY\b).*\bNODE\b.*\r?\n(?:\S+ +)*?(?!instance-manager-)\S+-r-[0-9a-f]{8}\s)|"
+    # replicas without their names
+    rb"^(?:.*[#$>%] +)?(?=.*\bVOLUME\b)(?=.*\bNODE\b)(?=.*\bDISK\b)"
+    rb"(?:(?:VOLUME|NODE|DISK|STATE|SIZE)\b[ \t]*){3,}\r?$",
     re.MULTILINE,
 )
 
