@@ -223,6 +223,20 @@ class TestFrom:
         with pytest.raises(ek.InvalidInput, match=r"replicas\['nodes'\]\[1\].*n9"):
             ek.Cluster.from_frames(frame({"node": ["n1", "n2"]}), frame(columns))
 
+    @pytest.mark.parametrize(
+        "rule",
+        [{"spread": {"node": 1.5}}, {"max_domains": {"node": "many"}}, {"skew": ["node"]},
+         {"min_domains": {"node": (1.5, "soft")}}, {"require": "+ssd"}],
+    )  # fmt: skip
+    def test_a_rule_that_is_wrong_is_told_as_in_arrays(self, frame, rule):
+        rules, columns = ek.Rule(**rule), {"partition": ["p"], "node": ["n1"]}
+        with pytest.raises(ek.InvalidInput) as told:
+            ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]], rules=[rules])
+        with pytest.raises(ek.InvalidInput) as caught:
+            ek.Cluster.from_frames(frame({"node": ["n1"]}), frame(columns), rules=rules)
+        said = [fault.message for fault in told.value.faults]
+        assert [fault.message for fault in caught.value.faults] == said
+
     def test_nodes_of_a_list_may_be_numbers(self, frame):
         columns = {"group": ["t", "t"], "index": [0, 1], "nodes": [[1002, 1004], [1004, 1002]]}
         cluster = ek.Cluster.from_frames(frame({"node": [1002, 1004]}), frame(columns))

@@ -3,9 +3,10 @@
 Arguments at their defaults are left out, which keeps files short.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -17,7 +18,8 @@ from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS, Amount, Rule
+from evenkeel.model.reading.quantities import is_whole
+from evenkeel.model.rules import COUNTS, LIMITS, Rule
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32
@@ -34,45 +36,45 @@ PLAIN = {str, bool, type(None), dict, list}
 # an amount as a file has it; what stands in the list is checked with the rule
 PlainAmount = Int32 | None | list[Int32 | float | str]
 
+# the fields of a rule with their types in a document
+FIELDS = {
+    one.name: dict[str, PlainAmount] if one.name in LIMITS
+    else dict[str, Int32] if one.name in COUNTS else list[str]
+    for one in fields(Rule)
+}  # fmt: skip
+Fields: Any = msgspec.defstruct(
+    "Fields", [(name, kind, kind()) for name, kind in FIELDS.items()],
+    forbid_unknown_fields=True, omit_defaults=True,
+)  # fmt: skip
 
-class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+
+class RuleDocument(Fields):  # type: ignore[misc]
     """A ``Rule`` as all native formats write it."""
 
-    require: list[str] = []
-    voters_require: list[str] = []
-    place: dict[str, Int32] = {}
-    voters_place: dict[str, Int32] = {}
-    lead: list[str] = []
-    spread: dict[str, PlainAmount] = {}
-    min_domains: dict[str, PlainAmount] = {}
-    max_domains: dict[str, PlainAmount] = {}
-    skew: dict[str, PlainAmount] = {}
-
     @classmethod
-    def of(cls, rule: Rule) -> "RuleDocument":
-        """Write a rule down, with plain lists, dicts and numbers."""
-        written: dict[str, Any] = {name: list(getattr(rule, name)) for name in REQUIREMENTS}
-        written |= {name: dict(getattr(rule, name)) for name in COUNTS}
-        for kind in LIMITS:
-            amounts: Mapping[str, Amount] = getattr(rule, kind)
-            written[kind] = {tier: _plain_amount(amount) for tier, amount in amounts.items()}
-        return cls(lead=list(rule.lead), **written)
+    def of(cls, rule: Rule, **more: object) -> Self:
+        """Write a rule down, with plain lists, dicts and numbers, and with other fields."""
+        return cls(**{name: _plain(getattr(rule, name)) for name in FIELDS}, **more)
 
     def rule(self) -> Rule:
         """Return the rule that was written down."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        for kind in LIMITS:
-            given[kind] = {
-                tier: tuple(amount) if isinstance(amount, list) else amount
-                for tier, amount in given[kind].items()
-            }
+        given = {name: getattr(self, name) for name in FIELDS}
+        for kind, amounts in given.items():
+            if kind in LIMITS and isinstance(amounts, dict):
+                given[kind] = {
+                    tier: tuple(amount) if isinstance(amount, list) else amount
+                    for tier, amount in amounts.items()
+                }
         return Rule(**given)
 
 
-def _plain_amount(amount: Amount) -> PlainAmount:
-    if isinstance(amount, tuple):
-        return [int(amount[0]), *amount[1:]]
-    return None if amount is None else int(amount)
+def _plain(value: Any) -> Any:
+    """Return a value with lists, dicts and integers for what is like them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    return int(value) if is_whole(value) else value
 
 
 def arguments_of(cluster: Cluster) -> Arguments:

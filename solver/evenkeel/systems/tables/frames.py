@@ -21,7 +21,6 @@ from evenkeel.model.reading.frames import (
 from evenkeel.model.rules import Rule
 from evenkeel.systems.csv_text import BYTES, FIRST, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
-from evenkeel.systems.native.arguments import RuleDocument
 from evenkeel.systems.tables.lists import lists_in
 from evenkeel.systems.tables.other_headings import by_id_or_name, completed, in_our_words, titles_in
 from evenkeel.systems.tables.other_nodes import NAMES, named_as
@@ -247,7 +246,5 @@ def _entries(
         if not isinstance(rule, Rule):
             faults.add(f"{path}[{name!r}]", type(rule).__name__, "must be a Rule")
             continue
-        written = RuleDocument.of(rule)
-        plain = {one: getattr(written, one) for one in RuleDocument.__struct_fields__}
         bound = {} if not name else {"name": name} if by_name else {"groups": [name]}
-        yield RuleEntry(**plain, **bound, per=per)
+        yield RuleEntry.of(rule, **bound, per=per)

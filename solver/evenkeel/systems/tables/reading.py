@@ -20,7 +20,6 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import closest
-from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.csv_text import ANYTHING, BYTES, Table, header_of, numbered, read_table
 from evenkeel.systems.documents import Document, Source, largest, quoted
@@ -802,7 +801,7 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
                 rule[p] = known.get(cell, -1)
     if not stated.rule:
         return bound
-    bound |= {"rules": [_rule(one) for one in stated.rule], "rule": rule}
+    bound |= {"rules": [one.rule() for one in stated.rule], "rule": rule}
     named = groups if "group" in table.columns else [""] * len(groups)
     whole = _rule_of(faults, name, stated.rule, "group", named)
     return bound | ({"group_rule": whole} if (whole >= 0).any() else {})
@@ -848,11 +847,6 @@ def _rule_of(
             free &= np.array([group != "" for group in groups], np.bool_)
         rule_of[free] = others[0]
     return rule_of
-
-
-def _rule(one: RuleEntry) -> Rule:
-    plain = {name: getattr(one, name) for name in RuleDocument.__struct_fields__}
-    return RuleDocument(**plain).rule()
 
 
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
