@@ -11,15 +11,18 @@ here, and the search runs.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import audit
+from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds import bounds_of_levels
 from evenkeel.measure.bounds.even import ample_room
 from evenkeel.measure.bounds.leading import leader_shares, most_led
 from evenkeel.measure.loads import has_leaders, usable, wanted_leaders, wanted_load
-from evenkeel.measure.row_demands import RowDemands, row_demands
+from evenkeel.measure.room import piling
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import Loss, LossSeries
 from evenkeel.methods.shared.compile import budget_arrays, compile_problem, compile_state
@@ -29,6 +32,8 @@ from evenkeel.model.goals import Cost, Goals, over_the_whole
 from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import Flags, Ints32, Ints64
+from evenkeel.model.rules import LimitKind
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
@@ -43,6 +48,18 @@ from evenkeel_kernels.levelling.losses.records import (
     LossReport,
     Stock,
 )
+
+# the limits that a row decides by itself; a skew depends on nodes elsewhere
+BY_ROW: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains")
+
+
+class RowDemands(NamedTuple):
+    """Demands of Q classes of P partitions on N nodes."""
+
+    rule: Ints32  # class of each partition, (P,)
+    is_open: Flags  # nodes that meet what every replica requires, (Q, N)
+    limit_first: Ints64  # where the limits of each class start, and the end, (Q + 1,)
+    limit: Ints32  # tier, place in ``BY_ROW`` and amount of each limit, hard or soft, (., 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +253,7 @@ def standing(cluster: Cluster) -> HealthyCluster | None:
     """Hold a cluster ready for the loss of nodes; None if something is wrong with it before."""
     if len(cluster.placement.node) == 0:
         return None
-    rows = row_demands(cluster)
+    rows = _row_demands(cluster)
     if rows is None or not roles_fit(cluster):
         return None
     capacity = np.ascontiguousarray(cluster.nodes.capacity.T)
@@ -342,3 +359,35 @@ def _stays_least(level: NDArray[np.float64], least: NDArray[np.float64]) -> NDAr
 def _starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where rows of these lengths start, and the end."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _row_demands(cluster: Cluster) -> RowDemands | None:
+    """Return demands on single rows; None if rules need more than rows, or any is broken now."""
+    partitions, nodes = cluster.partitions, cluster.nodes
+    if len(cluster.depends) or cluster.topology.tier_capacity or cluster.transient.any():
+        return None
+    if (partitions.group_rule >= 0).any() or (nodes.may_hold & ~nodes.serves).any():
+        return None
+    scope = partition_scope(cluster)
+    for one in scope.demands:
+        if one.counted or one.required(voters=True) or one.lead:
+            return None
+        if any(limit.kind not in BY_ROW for limit in one.limits):
+            return None
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    broken = audit(cluster, cluster.placement).counts
+    if any(broken.values()) or piling(placed, scope).any():
+        return None
+    rows = [
+        [
+            (cluster.topology.tier_index(at.tier), BY_ROW.index(at.kind), at.amount)
+            for at in one.limits
+        ]
+        for one in scope.demands
+    ]
+    return RowDemands(
+        rule=scope.rule,
+        is_open=scope.open,
+        limit_first=_starts(np.array([len(one) for one in rows], np.int64)),
+        limit=np.array([row for one in rows for row in one], np.int32).reshape(-1, 3),
+    )
