@@ -311,7 +311,7 @@ SOUND = {
         "degraded.json": "no nodes: those … 1 volume with failed replicas … 3 nodes, 3 alive",
     },
     "nats/answer-of-the-first-releases": {
-        "jetstream.json": "list none (nats02): ask with --streams",
+        "jetstream.json": "(0 of 1 on nats02)",
     },
     "nats/report-with-boxes": {
         "report.txt": "nats server request jetstream --all … 2 nodes, 2 alive · 0 partitions",
