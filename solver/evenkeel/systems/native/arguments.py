@@ -45,6 +45,7 @@ FIELDS = {
 Fields: Any = msgspec.defstruct(
     "Fields", [(name, kind, kind()) for name, kind in FIELDS.items()],
     forbid_unknown_fields=True, omit_defaults=True,
+    namespace={"__doc__": "The fields of a ``Rule``, in plain lists, dicts and numbers."},
 )  # fmt: skip
 
 
