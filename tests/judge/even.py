@@ -355,13 +355,15 @@ def _replicas_forced(world: World, own: dict[int, float]) -> Callable[[frozenset
         held = tuple(sorted(n for n in world.came.rows[p] if n in own and not world.may_receive[n]))
         key = want, world.voters[p], world.rules_of(p), frozenset(world.forbidden[p]), held
         kinds.setdefault(key, []).append(p)
-    alike = [(members[0], len(members)) for members in kinds.values()]
+    alike = [
+        (members[0], len(members), _rows_of_terms(world, members[0])) for members in kinds.values()
+    ]
 
     def alone(inside: frozenset[int]) -> float:
         if inside not in found:
             outside = [n for n in own if n not in inside]
             found[inside] = max(
-                sum(many * _alone(world, p, outside) for p, many in alike),
+                sum(many * _alone(world, p, outside, rows) for p, many, rows in alike),
                 sum(max(0.0, sum(world.wanted[p] for p in world.members[g])
                              - _group_places(world, g, outside))
                     for g in range(len(world.members))),
@@ -379,8 +381,9 @@ def _replicas_forced(world: World, own: dict[int, float]) -> Callable[[frozenset
     return forced
 
 
-def _alone(world: World, p: int, outside: list[int]) -> float:
+def _alone(world: World, p: int, outside: list[int], rows: list[tuple[int, ...]]) -> float:
     """Count the replicas of a partition that some nodes may not hold; one of all has to lead."""
+    # nor do they hold more than in any of the ``rows`` that terms allow, if any
     rule, row = world.rule[p], world.came.rows[p]
     held = {
         n: inf if world.may_receive[n] else row.count(n) for n in outside
@@ -393,39 +396,45 @@ def _alone(world: World, p: int, outside: list[int]) -> float:
         _within_spread(world, bounds, held),
         _within_domains(world, bounds, world.rules_of(p), held, wanted),
     )
-    return max(
-        world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0, _asked(world, p, outside)
-    )
+    there = {*outside}
+    asked = min((sum(n not in there for n in row) for row in rows), default=0)
+    return max(world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0, float(asked))
 
 
-def _asked(world: World, p: int, outside: list[int]) -> float:
-    """Count the replicas that terms ask for on nodes, beyond those that some of these may hold."""
-    # those of a term on nodes where none may vote are beside the voters
+def _rows_of_terms(world: World, p: int) -> list[tuple[int, ...]]:
+    """Return the rows of a partition that terms allow; none where it has no such rule."""
+    rules = [world.rules[q] for q in world.rules_of(p) if q >= 0]
+    if not any((COUNTS | REQUIREMENTS).keys() & rule.keys() for rule in rules):
+        return []
     bounds = [one.amount for one in world.bounds[world.rule[p]]
               if one.kind == "spread" and one.tier == NODE and one.hard]  # fmt: skip
     each = min(bounds, default=world.wanted[p])
-    rules = [world.rules[q] for q in world.rules_of(p) if q >= 0]
 
-    def open_to(*kinds: str) -> set[int]:
+    def open_to(*kinds: str) -> list[int]:
         masks = [
             world.mask(text) for rule in rules for kind in kinds for text in rule.get(kind, ())
         ]
-        return {n for n in range(world.nodes) if all(mask[n] for mask in masks)}
+        return [n for n in _usable(world) if all(mask[n] for mask in masks)]
 
-    def forced(there: set[int], count: int) -> int:
-        return max(count - each * len(there.intersection(outside)), 0) if there else 0
-
-    held, voting = open_to("require"), open_to(*REQUIREMENTS)
-    voters = forced(voting, world.voters[p])
-    asked = [voters]
     counted = world.rules[world.rule[p]] if world.rule[p] >= 0 else {}
-    for kind, of_voters in COUNTS.items():
-        for text, least in counted.get(kind, {}).items():
-            on = {n for n, is_there in enumerate(world.wanted_on(kind, text)) if is_there}
-            there = on & (voting if of_voters else held)
-            count = forced(there, min(world.voters[p] if of_voters else world.wanted[p], least))
-            asked.append(count if there & voting else count + voters)
-    return float(max(asked))
+    terms = [
+        (world.wanted_on(kind, text), least, of_voters)
+        for kind, of_voters in COUNTS.items() for text, least in counted.get(kind, {}).items()
+    ]  # fmt: skip
+    voting = {*open_to(*REQUIREMENTS)}
+
+    def allows(row: tuple[int, ...]) -> bool:
+        votes = [[n for n in some if n in voting]
+                 for some in set(itertools.combinations(row, world.voters[p]))]  # fmt: skip
+        return all(row.count(n) <= each for n in row) and any(
+            len(some) == world.voters[p]
+            and all(sum(on[n] for n in (some if of_voters else row)) >= least
+                    for on, least, of_voters in terms)
+            for some in votes
+        )  # fmt: skip
+
+    rows = itertools.combinations_with_replacement(open_to("require"), world.wanted[p])
+    return [row for row in rows if allows(row)]
 
 
 def _group_places(world: World, g: int, outside: list[int]) -> float:
@@ -450,8 +459,8 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
         inside: dict[int, float] = {}
         for n, most in held.items():
             inside[world.domain[tier][n]] = inside.get(world.domain[tier][n], 0.0) + most
-        if min(inside, default=0) >= 0:
-            places = min(places, sum(min(amount, there) for there in inside.values()))
+        beside = inside.pop(-1, 0.0)  # nodes outside every domain take any number
+        places = min(places, beside + sum(min(amount, there) for there in inside.values()))
     return places
 
 

@@ -68,6 +68,8 @@ LED = [
     ("leaders_beside", 30275),
     ("leaders_beside", 30909),
     ("groups_beside", 9262),
+    ("groups_beside", 400173),
+    ("zones", 400191),
 ]
 
 
@@ -82,16 +84,26 @@ def test_nodes_that_accept_nothing_keep_what_they_hold_but_one_that_leads(family
     assert try_one(draw(family, seed)).findings == []
 
 
-@pytest.mark.parametrize("seed", [22, 101, 169, 366])
+@pytest.mark.parametrize("seed", [22, 101, 169, 366, 200370, 200483, 910176])
 def test_what_terms_on_voters_force_has_room_within_the_targets(seed: int):
     assert try_one(draw("placed_voters", seed)).findings == []
 
 
-def test_what_the_spread_of_a_group_forces_is_no_more_than_allowed():
-    """One of three has to be on a small node, as no more than two may be on the large one."""
-    given = {"capacity": [[6.0], [24.0], [6.0]], "load": [[3.0]] * 3, "placement": [[1]] * 3,
-             "group": [0] * 3, "rules": [{"spread": {"node": 2}}], "rule": [-1] * 3,
-             "group_rule": [0]}  # fmt: skip
+FORCED = {
+    # of three, one has to be on a small node, as no more than two may be on the large one
+    "by a group": {"capacity": [[6.0], [24.0], [6.0]], "load": [[3.0]] * 3, "placement": [[1]] * 3,
+                   "group": [0] * 3, "rules": [{"spread": {"node": 2}}], "rule": [-1] * 3,
+                   "group_rule": [0]},
+    # the rack of two nodes and the node without a rack take one of each: the third has two
+    "beside a node without a rack": {
+        "capacity": [[2.0], [4.0], [2.0], [8.0]], "load": [[1.0]] * 2, "spread": {"rack": 1},
+        "domains": {"rack": ["a", "a", "b", ""]}, "placement": [[0, 2, 3], [1, 2, 3]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_what_a_spread_forces_is_no_more_than_allowed(name):
+    given = FORCED[name]
     assert try_one(Case("by hand", 0, given, {"level": 0.1})).findings == []
 
 
