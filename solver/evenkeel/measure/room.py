@@ -1,5 +1,7 @@
 """Find the replicas that may stay, and upper bounds on the replicas that nodes may hold."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
@@ -100,39 +102,73 @@ def most_held(
     limited = nodes.may_receive & (nodes.max_replicas >= 0)
     most[:, limited] = np.minimum(most[:, limited], nodes.max_replicas[limited])
     wanted = np.bincount(part, wanted, parts)
-    return _most_fitting(placed, part, copies, wanted, most, room, weight)
+    items = _Items.of(placed, scope, part, copies, parts)
+    return _most_fitting(placed, part, items, wanted, most, room, weight)
+
+
+class _Items(NamedTuple):
+    """Replicas that nodes may hold, each by its partition; nodes of a kind may hold the same."""
+
+    kind: Ints64  # (N,) kind of each node
+    key: Ints  # (I,) kind and part that each replica is of
+    owner: Rows  # (I,) partition of each
+
+    @classmethod
+    def of(
+        cls, placed: PlacementCounts, scope: Scope, part: Ints, copies: Ints, parts: int
+    ) -> "_Items":
+        """Return those of the parts of a cluster, each of so many ``copies (P,)``."""
+        cluster = placed.cluster
+        owners, keys = list[Rows](), list[Ints]()
+        kinds, kind = np.ones((len(scope.open), 1), bool), np.zeros(len(cluster.nodes), np.int64)
+        if not scope.open.all():
+            kinds, which = np.unique(scope.open, axis=1, return_inverse=True)
+            kind = which.reshape(-1).astype(np.int64)
+        for k, is_open in enumerate(kinds.T):
+            owners.append(np.repeat(np.arange(len(part)), copies * is_open[scope.rule]))
+            keys.append(k * parts + part[owners[-1]])
+        keeps = np.flatnonzero(keepers(cluster))
+        if len(keeps):  # may hold what they have, each its own
+            kind[keeps] = len(owners) + np.arange(len(keeps))
+            stays = staying(placed, scope)
+            at = np.flatnonzero(np.append(False, keepers(cluster))[stays])
+            owners.append(placed.partition(at))
+            keys.append(kind[stays[at] - 1] * parts + part[owners[-1]])
+        return cls(kind, np.concatenate(keys), np.concatenate(owners))
 
 
 def _most_fitting(
-    placed: PlacementCounts, part: Ints, copies: Ints, wanted: Ints, most: Ints64, room: Reals,
+    placed: PlacementCounts, part: Ints, items: _Items, wanted: Ints, most: Ints64, room: Reals,
     weight: Reals,
 ) -> Ints64:  # fmt: skip
     """Return the most that also fit into a room beside what is pinned, (U, N)."""
-    cluster, parts = placed.cluster, np.arange(len(most))
+    cluster = placed.cluster
     nodes, lightest = cluster.nodes, placed.lightest
     owner, home = pinned(cluster.placement)
-    count = np.bincount(part, copies, len(most))
+    key = items.kind * len(most) + np.arange(len(most))[:, None]
+    keys = (int(items.kind.max(initial=0)) + 1) * len(most)
+    count = np.bincount(items.key, minlength=keys)
     tried = most.copy()
     share = np.outer(even_share(most, wanted, weight), weight)
-    shares = np.minimum(SHARES * share + 1.0, count[:, None])
+    shares = np.minimum(SHARES * share + 1.0, count[key])
     for d in range(lightest.shape[1]):
         free = room[:, d] - np.bincount(home, lightest[owner, d], len(nodes))
-        load = np.bincount(part, copies * lightest[:, d], len(most))
+        item = lightest[items.owner, d]
+        load = np.bincount(items.key, item, keys)
         mean = load / np.maximum(count, 1.0)  # as many of the lightest as make a share weigh less
-        u, n = np.nonzero((free < mean[:, None] * shares) & (most > 0))
+        u, n = np.nonzero((free < mean[key] * shares) & (most > 0))
         if not len(u):
             continue
-        of, item = np.repeat(part, copies), np.repeat(lightest[:, d], copies)
-        order = np.lexsort((item, of))
-        first = np.searchsorted(of[order], np.append(parts, len(most)))
+        order = np.lexsort((item, items.key))
+        first = np.searchsorted(items.key[order], np.arange(keys + 1))
         total = np.append(0.0, np.cumsum(item[order]))
-        upto = total[first[u]] + np.maximum(free[n], 0.0) * (1.0 + ROUNDING)
+        upto = total[first[key[u, n]]] + np.maximum(free[n], 0.0) * (1.0 + ROUNDING)
         fits = np.searchsorted(total, upto + ROUNDING * ROUNDING * total[-1], "right") - 1
         stays = np.bincount(part[owner] * len(nodes) + home, minlength=most.size)
-        fits = np.minimum(fits, first[u + 1]) - first[u] + stays[u * len(nodes) + n]
+        fits = np.minimum(fits, first[key[u, n] + 1]) - first[key[u, n]] + stays[u * len(nodes) + n]
         most[u, n] = np.minimum(most[u, n], fits)
     if (most < tried).any():  # what does not fit is for the others, which may be full then
-        return _most_fitting(placed, part, copies, wanted, most, room, weight)
+        return _most_fitting(placed, part, items, wanted, most, room, weight)
     return most
 
 

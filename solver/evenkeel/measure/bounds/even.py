@@ -12,7 +12,7 @@ Source: Fujishige, Lexicographically optimal base of a polymatroid with respect 
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -377,6 +377,8 @@ def _class(
         yield Forced("class", inside, (forced * bound) @ weight)
 
 
+# nodes that a rule names, how many replicas it asks for there by class, (Q,), and if these vote
+Asks = tuple[Flags, Reals, bool]
 MOST_SETS = 64  # sets of nodes that terms name up to which one within another counts for both
 
 
@@ -397,13 +399,26 @@ def asked_on(
     votes = [nodes_that_meet(cluster, one.required(voters=True)) & usable for one in scope.demands]
     voters = np.full(len(classes.rule), np.iinfo(np.int64).max)
     np.minimum.at(voters, classes.member, cluster.partitions.voters.astype(np.int64))
-    named, each = [], []
+    voters = np.minimum(voters, classes.wanted)
+
+    def taken(inside: Flags, of_voters: bool) -> Reals:
+        held = _on_nodes(scope, classes, np.where(inside, 0, -1).astype(np.int32), usable)
+        most: Reals = np.minimum(held.sum(1), voters if of_voters else classes.wanted)
+        return most
+
+    of_rules: dict[int, list[Asks]] = {}
+    more = max(MOST_SETS - len(terms), 0)
     for rule, term in terms:
-        inside = votes[rule] if term.voters else usable
+        inside = scope.open[rule] & (votes[rule] if term.voters else usable)
         inside = inside if term.for_all else nodes_of(cluster, term) & inside
-        least = voters if term.for_all else np.minimum(term.least, voters if term.voters else 2**62)
-        named.append(inside)
-        each.append(np.minimum(least, classes.wanted) * (classes.rule == rule))
+        least = voters if term.for_all else np.full(len(voters), term.least)
+        least = np.minimum(least, taken(inside, term.voters))
+        asks = inside, np.where(classes.rule == rule, least, 0.0), term.voters
+        known = of_rules.setdefault(rule, [])
+        joined = [one for other in known for one in _joined(asks, other, taken) if one[1].any()]
+        known += [asks, *joined[:more]]
+        more -= len(joined[:more])
+    named, each, _ = zip(*(one for known in of_rules.values() for one in known), strict=True)
     sets, of = np.unique(named, axis=0, return_inverse=True)
     asked = np.zeros((len(sets), len(classes.rule)))
     np.maximum.at(asked, of.reshape(-1), each)
@@ -411,6 +426,16 @@ def asked_on(
         within = sets.astype(np.float32) @ ~sets.T == 0.0
         asked = np.stack([asked[inner].max(0) for inner in within.T])
     return sets, asked
+
+
+def _joined(one: Asks, other: Asks, taken: Callable[[Flags, bool], Reals]) -> Iterator[Asks]:
+    """Yield what two sets ask for on the nodes of either, and on those of both."""
+    # on either, both but for what counts for both; on both, both but for what is on either
+    of_voters = one[2] and other[2]
+    either, both, least = one[0] | other[0], one[0] & other[0], one[1] + other[1]
+    for inside, rest in ((either, both), (both, either)):
+        found = np.clip(least - taken(rest, of_voters), 0.0, taken(inside, of_voters))
+        yield inside, found, of_voters
 
 
 def _terms(
@@ -423,9 +448,7 @@ def _terms(
     weight = classes.loads(placed.lightest)
     for inside, asked in zip(sets, each, strict=True):
         if inside.any():
-            one = np.where(inside, 0, -1).astype(np.int32)
-            forced = np.minimum(asked, _on_nodes(scope, classes, one, usable)[:, 0])
-            yield Forced("place", inside, forced @ weight)
+            yield Forced("place", inside, asked @ weight)
 
 
 def _on_nodes(scope: Scope, classes: Classes, domain: Ints32, usable: Flags) -> Reals:

@@ -35,6 +35,8 @@ from evenkeel.model.topology import NODE_TIER
 # sets of nodes, times nodes, times classes of partitions up to which every set is looked at
 MOST_CELLS = 2**17
 
+NOTHING = 1e-12  # share of its room up to which a node is empty
+
 MOST_PARTS = 64  # sets that are forced at most, one after the other
 
 
@@ -60,12 +62,15 @@ def shares_with_room(
     within, fresh = sets.astype(np.float64), np.ones(len(sets), bool)
     beyond = max(forced.max(initial=0.0) - load, 0.0)  # what is not placed may be of any set
     forced, raised = np.minimum(forced - beyond, within @ holds), list[Part]()
+    # beside endless room others carry nothing until they have to
+    unforced = (room.sum() == np.inf) & (room > 0.0) & (room < np.inf)
+    barely = np.minimum(holds, np.where(unforced, NOTHING * room, np.inf))
     while True:
         even = even_shares(load, room, most, unit, [*parts, *raised], fits)
         if not fresh.any() or len(raised) == MOST_PARTS:
             return even, raised
         bound = (room > 0.0) & (even.level > 0.0)
-        left = np.where(bound, np.minimum(even.target(0.0, room, unit), holds), holds)
+        left = np.where(bound, np.minimum(even.target(0.0, room, unit), holds), barely)
         held: Reals = within @ left
         full = np.where(fresh & (forced > held * (1.0 + MARGIN)), utilisation(forced, held), 0.0)
         at = int(np.argmax(full))
@@ -150,7 +155,7 @@ def _forced(
     each = min(amounts.get((NODE_TIER, "spread"), wanted), wanted)
     there = scope.open[rule] & usable
     outside = (~sets & there).astype(np.float64)
-    forced = np.zeros(len(sets))
+    forced, limits = np.zeros(len(sets)), list[tuple[Flags, Reals]]()
     for tier in {NODE_TIER, *(tier for tier, _ in amounts)}:
         row = topology.tier_index(tier)
         domain = topology.domain_with_nodes[row]
@@ -167,6 +172,7 @@ def _forced(
             largest = np.sort(most[:-1])[::-1]
             beside = largest[:few].sum() - np.maximum(most[:-1], largest[few - 1])
             most[:-1][most[:-1] + beside + most[-1] < wanted] = 0.0
+        limits.append((of, most))
         places = each * outside @ of
         left = np.minimum(places, most)
         left[:, :-1] = np.sort(left[:, :-1], axis=1)
@@ -175,8 +181,9 @@ def _forced(
         inside = np.maximum(low - places, 0.0).sum(1)
         forced = np.maximum.reduce([forced, wanted - left.sum(1), inside, fewest])
     for nodes, least in asked:
-        if least > 0.0:
-            forced = np.maximum(forced, least - each * outside @ nodes)
+        for of, most in limits if least > 0.0 else ():
+            left = np.minimum(each * (outside * nodes) @ of, most).sum(1)
+            forced = np.maximum(forced, least - left)
     return forced
 
 
