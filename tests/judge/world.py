@@ -164,7 +164,8 @@ class World:
         synced = [s for s in slots if flags[s] & CAUGHT_UP]
         led = self.came.leaders[p]
         others = [s for s in synced if self.serves[row[s]] and self.roles[p][s] == VOTER]
-        if not synced or not (others or (led >= 0 and self.serves[row[led]])):
+        leads = led >= 0 and row[led] >= 0 and self.serves[row[led]]
+        if not synced or not (others or leads):
             return set()
         return {row[s] for s in slots if s not in synced and s != led}
 

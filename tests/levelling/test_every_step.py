@@ -190,6 +190,18 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {},
     ),
+    "a leader does not lead on from where another is behind": (
+        {
+            "capacity": [[17.0], [99.0], [99.0]],
+            "load": [[4.0]],
+            "leader_load": [[12.0]],
+            "dimensions": ["d0"],
+            "bytes": "d0",
+            "placement": [[0, 1]],
+            "flags": [[F.CAUGHT_UP, 0]],
+        },
+        {"goals": {"level": 0.0, "leaders": 0.1}, "limits": {"bytes": 8.0}},
+    ),
     "what was made worse stays when soft rules yield": (
         {
             "capacity": [[5.0], [10.0], [5.0], [10.0]],

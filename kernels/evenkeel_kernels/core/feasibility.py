@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only
-from evenkeel_kernels.core.leadership import affords_leader, may_be_led_from
+from evenkeel_kernels.core.leadership import affords_leader, keeps_leader
 from evenkeel_kernels.core.problem import (
     FEWEST,
     MOST,
@@ -447,7 +447,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         return False
     if leads_now(problem.partitions.first, state.leader, p, k):
         rank = problem.rules.lead_rank[problem.partitions.rule[p]]
-        if not may_be_led_from(problem, k, n) or rank[n] == 255:
+        if not problem.nodes.leads[n] or rank[n] == 255:
             return False
         if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
             return False
@@ -457,6 +457,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
             return False
     return (
         may_stand(problem, p, n)
+        and keeps_leader(problem, state, k, n)
         and affords(problem, state, k, n)
         and fits(problem, state, k, n)
         and keeps_limits(problem, state, k, n)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import (
     ANYWHERE,
-    MOVED,
+    NOWHERE,
     VOTER,
     Problem,
     State,
@@ -20,6 +20,7 @@ from evenkeel_kernels.core.problem import (
     index,
     is_away,
     leading_node,
+    leads_now,
 )
 
 
@@ -31,15 +32,36 @@ def leader_away(problem: Problem, p: int, n: int) -> bool:
 
 
 @inline_only
-def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
-    """Whether replica ``k`` may lead on node ``n``: the node may, and its system would elect it."""
+def would_lead(problem: Problem, k: int, n: int) -> bool:
+    """Whether the system of replica ``k`` would elect it on node ``n``."""
+    # where another lags that replica stays, and leads no more than before
     partitions = problem.partitions
     if partitions.electable.shape[0] == 0:
-        return problem.nodes.leads[n]
-    where = partitions.electable[k]
-    return problem.nodes.leads[n] and (
-        where == ANYWHERE or (where == MOVED and partitions.home[k] != n)
-    )
+        return True
+    p = index(partitions.owner[k])
+    for i in range(partitions.first[p], partitions.first[p + 1]):
+        if partitions.home[i] == n and partitions.electable[i] != ANYWHERE:
+            return False
+    return partitions.electable[k] != NOWHERE
+
+
+@inline_only
+def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
+    """Whether replica ``k`` may lead on node ``n``: the node may, and its system would elect it."""
+    return problem.nodes.leads[n] and would_lead(problem, k, n)
+
+
+@inline_only
+def keeps_leader(problem: Problem, state: State, k: int, n: int) -> bool:
+    """Whether the leader that the partition of ``k`` has would be elected with ``k`` on ``n``."""
+    # a replica that no election makes the leader does not come to where the leader was: that stays
+    partitions = problem.partitions
+    if partitions.electable.shape[0] == 0:
+        return True
+    p = index(partitions.owner[k])
+    if leads_now(partitions.first, state.leader, p, k):
+        return would_lead(problem, k, n)
+    return partitions.electable[k] != NOWHERE or partitions.led_from[p] != n
 
 
 @inline_only

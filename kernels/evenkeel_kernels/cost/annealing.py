@@ -19,7 +19,7 @@ from evenkeel_kernels.core.feasibility import (
     keeps_terms,
     may_stand,
 )
-from evenkeel_kernels.core.leadership import may_be_led_from
+from evenkeel_kernels.core.leadership import keeps_leader
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
 from evenkeel_kernels.core.rng import advance, scaled
 from evenkeel_kernels.core.state import move, move_cost, sharing_cost
@@ -117,10 +117,11 @@ def suits(problem: Problem, state: State, k: int, n: int) -> bool:
     p = problem.partitions.owner[k]
     if leads_now(problem.partitions.first, state.leader, p, k):
         rank = problem.rules.lead_rank[problem.partitions.rule[p]]
-        if not may_be_led_from(problem, k, n) or rank[n] == 255 or rank[n] > rank[state.node[k]]:
+        if not problem.nodes.leads[n] or rank[n] == 255 or rank[n] > rank[state.node[k]]:
             return False
     return (
         may_stand(problem, p, n)
+        and keeps_leader(problem, state, k, n)
         and keeps_limits(problem, state, k, n)
         and keeps_terms(problem, state, k, n)
     )

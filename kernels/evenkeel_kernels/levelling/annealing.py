@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand, overrun
-from evenkeel_kernels.core.leadership import is_led_anew
+from evenkeel_kernels.core.leadership import is_led_anew, keeps_leader
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now, squared_excess
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
@@ -152,6 +152,8 @@ def may_be_on(problem: Problem, state: State, course: Course, k: int, n: int, le
     """
     partitions = problem.partitions
     if n == partitions.home[k] and course.forced[k]:
+        return False
+    if not keeps_leader(problem, state, k, n):
         return False
     p = index(partitions.owner[k])
     places = 0

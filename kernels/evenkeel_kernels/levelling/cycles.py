@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.feasibility import admits, keeps_limits, may_stand
+from evenkeel_kernels.core.leadership import keeps_leader
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.penalty import Targets
@@ -70,6 +71,7 @@ def fill_arcs(
             if (
                 price < cost[a, n]
                 and may_stand(problem, p, index(n))
+                and keeps_leader(problem, state, k, index(n))
                 and keeps_limits(problem, state, k, index(n))
             ):
                 cost[a, n], via[a, n] = price, k

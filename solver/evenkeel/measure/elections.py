@@ -9,7 +9,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import marked, unchanged
-from evenkeel.model.placement import Flag, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import Flags, Ints32, Roles
 from evenkeel.model.runtime.memoize import memoize
 
@@ -132,3 +132,9 @@ def would_lead(cluster: Cluster, node: Ints32) -> Flags:
     led = (before.leader_node[p] >= 0) & (at == before.leader_node[p])
     found[k] = (where[k] != NOWHERE) & (~np.isin(row + at, barred) | led)
     return found
+
+
+def led_from_behind(cluster: Cluster, placement: Placement) -> Flags:
+    """Return which partitions are led by a replica that would not be elected, (P,) bool."""
+    elected = np.append(would_lead(cluster, placement.node), True)
+    return np.asarray((placement.leader >= 0) & ~elected[placement.leader_replica])

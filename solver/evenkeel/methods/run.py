@@ -30,6 +30,7 @@ from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
 from evenkeel.measure.disks import price_of_moves
+from evenkeel.measure.elections import led_from_behind
 from evenkeel.measure.group_goals import FREE, group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.loads import has_leaders
@@ -342,6 +343,8 @@ def answered(
         assert not worse, f"worse than before: {worse}"
         beyond = exceeded(cluster, run.placement, request.limits)
         assert not beyond, f"beyond the budgets: {beyond}"
+        behind = np.flatnonzero(led_from_behind(cluster, run.placement))
+        assert not len(behind), f"led by replicas that lag: partitions {behind}"
     return run
 
 
@@ -357,7 +360,9 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
         node = np.where(held[before.owner], before.node, node)
         leader = np.where(held, before.leader, leader)
     if (elected := marked(before, Flag.ELECTED)).any():
-        node = node[slots_kept(before, np.where(elected[before.owner], node, before.node))]
+        changed = np.where(elected[before.owner], node, before.node)
+        order, leader = slots_kept(before, changed, leader)
+        node = node[order]
         at = np.maximum(before.leader_replica, 0)
         lives = np.append(cluster.nodes.serves, False)[before.node[at]]
         leader = np.where(elected & lives & (node[at] >= 0), before.leader, leader)

@@ -26,7 +26,7 @@ from evenkeel.measure.binding import (
     partition_scope,
 )
 from evenkeel.measure.bounds import Bounds
-from evenkeel.measure.elections import leads_on, ready
+from evenkeel.measure.elections import NOWHERE, electable, leads_on, ready
 from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.tally import PlacementCounts
@@ -982,7 +982,7 @@ def _hint(variables: Variables, hint: Placement) -> None:
 def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
     """Put an answer into the cluster's slots: a replica that stays keeps its slot."""
     placement, may_hold = variables.cluster.placement, variables.cluster.nodes.may_hold
-    stays = stuck(variables.cluster)
+    stays, where = stuck(variables.cluster), electable(variables.cluster)
     node = np.full(len(placement.node), -1, np.int32)
     leader = np.full(len(placement), -1, np.int16)
     for p in range(len(placement)):
@@ -1016,6 +1016,10 @@ def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray
         if leads:
             at = np.flatnonzero(votes & (node[rows] == leads[0]))
             was = placement.leader[p]
+            # what no election makes the leader is not the replica that leads on elsewhere
+            if len(at) and len(where) and where[rows[at[0]]] == NOWHERE and votes[was]:
+                node[rows[[at[0], was]]] = node[rows[[was, at[0]]]]
+                at[0] = was
             leader[p] = (
                 was if was in at or len(at) == 0 else at[0]
             )  # none: a leader that may not lead

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Audit
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
-from evenkeel.measure.elections import ANYWHERE, electable
+from evenkeel.measure.elections import ANYWHERE, NOWHERE, electable
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import baselines_of
 from evenkeel.methods.shared.answers import DEEPEST
@@ -356,7 +356,10 @@ def _leader(variables: Variables, p: int) -> dict[int, Any]:
     voters, unelected = variables.voters[p], variables.unelected[p]
     leads = {n: model.new_bool_var("") for n in voters if may_lead[n] and n not in unelected}
     placement = variables.cluster.placement
+    rows = slice(*placement.first[p : p + 2].tolist())
     was = int(placement.leader_node[p])
+    # where no election is held, what comes leads only if the node that led has no replica any more
+    leads_on = was >= 0 and (electable(variables.cluster)[rows] == NOWHERE).any()
     lacking = model.new_bool_var("")
     unfit: Any = 0
     if was >= 0 and variables.slack.stays[was]:
@@ -369,6 +372,8 @@ def _leader(variables: Variables, p: int) -> dict[int, Any]:
             model.add(lacking == 0)
     for n, lead in leads.items():
         model.add(lead <= voters[n] + (unfit if n == was else 0))
+        if leads_on and n not in placement.node[rows]:
+            model.add(lead + variables.count(p, was) <= 1)
     if not isinstance(unfit, int):
         model.add(unfit <= leads.setdefault(was, unfit))
     model.add(sum(leads.values()) + lacking == 1)

@@ -411,10 +411,7 @@ def in_their_slots(
 
     Where another took the place of a dropped replica, it is that one.
     """
-    order, first = slots_kept(before, node), before.first
-    slot = np.argsort(order) - first[before.owner]
-    leader, led = leader.copy(), np.flatnonzero(leader >= 0)
-    leader[led] = slot[first[led] + leader[led]]
+    order, leader = slots_kept(before, node, leader)
     return before.replaced(node[order], leader), dropped[order]
 
 

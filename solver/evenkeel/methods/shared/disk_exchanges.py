@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.compare import joined
 from evenkeel.measure.disks import disk_report, price_of_moves
+from evenkeel.measure.elections import led_from_behind
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.answers import objective_tuple, regresses
 from evenkeel.methods.shared.disks import on_disks
@@ -81,7 +82,8 @@ def _worth(request: Request, placement: Placement) -> tuple[float, ...]:
 
 
 def _worse(request: Request, placement: Placement) -> bool:
-    return regresses(request, _outcome(placement))
+    behind = led_from_behind(request.cluster, placement)
+    return bool(behind.any()) or regresses(request, _outcome(placement))
 
 
 def _outcome(placement: Placement) -> Outcome:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.elections import electable, would_lead
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
@@ -13,39 +12,44 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.memoize import memoize
 
 
-def slots_kept(before: Placement, node: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return whose node each slot takes for replicas with their old node to keep it, (K,)."""
-    order = np.arange(len(node))
+def slots_kept(
+    before: Placement, node: NDArray[np.int32], leader: NDArray[np.int16]
+) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    """Return whose node each slot takes for replicas with their old node to keep it, (K,).
+
+    And the slots that lead then, on the same nodes.
+    """
+    order, first = np.arange(len(node)), before.first
     for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
-        row = range(int(before.first[p]), int(before.first[p + 1]))
+        row = range(int(first[p]), int(first[p + 1]))
         for k in row:
             here = before.node[k]
             for i in row if node[order[k]] != here >= 0 else ():
                 if node[order[i]] == here != before.node[i] and before.role[i] == before.role[k]:
                     order[i], order[k] = order[k], order[i]
-    return order
+    slot = np.argsort(order) - first[before.owner]
+    leader, led = leader.copy(), np.flatnonzero(leader >= 0)
+    leader[led] = slot[first[led] + leader[led]]
+    return order, leader
 
 
 def leading_slots(
     cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> NDArray[np.int16]:
     """Return leading slots; a cluster without leaders keeps none."""
-    # Where no replica may lead, or one that no election makes the leader would, the node that led
-    # goes on by the slot that led, or by a voter that it has then; else another that may lead is
-    # elected.
+    # where no replica may lead, the node that led goes on by the slot that led, or by a voter that
+    # it has then
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader
-    may_lead, where = np.append(cluster.nodes.may_lead, False), electable(cluster)
+    may_lead = np.append(cluster.nodes.may_lead, False)
     if (
-        not len(where) and len(node) and leader.min() >= 0
+        len(node) and leader.min() >= 0
         and may_lead.take(node.take(was.first[:-1] + leader)).all()
     ):  # fmt: skip
         return leader.astype(np.int16)
     at = was.replaced(node, leader).leader_node
-    elected = would_lead(cluster, node)
     unled = ~may_lead[at]
-    unled |= ~np.append(elected, False)[was.first[:-1] + np.maximum(leader, 0)] & (leader >= 0)
     handed = np.where(unled & (at != was.leader_node), -1, leader)
     # of the voters on that node the slot that led comes first, and so is written last
     led = np.arange(len(node)) == was.leader_replica[was.owner]
@@ -56,11 +60,6 @@ def leading_slots(
     slot = replicas - was.first[was.owner[replicas]]
     order = np.argsort(slot == was.leader[was.owner[replicas]], kind="stable")
     handed[was.owner[replicas[order]]] = slot[order]
-    if len(where):
-        lost = (handed < 0) & (leader >= 0)  # no node had the room to lead the others
-        rest = np.flatnonzero(lost[was.owner] & elected & (was.role == Role.VOTER))
-        rest = rest[may_lead[node[rest]]][::-1]
-        handed[was.owner[rest]] = rest - was.first[was.owner[rest]]
     return handed.astype(np.int16)
 
 
