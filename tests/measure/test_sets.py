@@ -53,6 +53,21 @@ def test_terms_on_voters_hold_beside_one_another(rule, voters, target):
     assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
 
 
+@pytest.mark.parametrize(
+    ("limit", "target"),
+    [
+        ({"node": 1}, [1.0, 1.0, 1.0, np.inf]),  # of four members three
+        ({"zone": 2}, [1.0, 1.0, 1.0, np.inf]),  # two of them into zone a
+    ],
+)
+def test_limits_of_groups_force_members_out_of_endless_room(limit, target):
+    cluster = Cluster.from_arrays(
+        capacity=[[20.0], [20.0], [20.0], [np.inf]], load=[[1.0]] * 4, replicas=1,
+        domains={"zone": [*"aabb"]}, group=[0] * 4, rules=[Rule(spread=limit)], group_rule=[0],
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
+
+
 @pytest.mark.parametrize("others", [7, 8])
 def test_a_node_leads_what_one_beside_it_has_no_room_for(others):
     """Six can be led on two nodes, one of which has room for one replica."""

@@ -36,7 +36,12 @@ from evenkeel.measure.bounds.moves import (
     kept_on_full_nodes,
     prove_evictions,
 )
-from evenkeel.measure.bounds.sets import confines, sets_of_places, shares_with_room, skews_of_groups
+from evenkeel.measure.bounds.sets import (
+    confines,
+    limits_of_groups,
+    sets_of_places,
+    shares_with_room,
+)
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.group_goals import (
     crowding,
@@ -376,7 +381,7 @@ def _even_loads(
     by_number = most_by_number(placed)
     even, least, more = np.zeros(room.shape), np.zeros(room.shape), list[Forced]()
     sets, inside_only = np.zeros((0, len(nodes)), bool), np.zeros((0, len(wanted)))
-    if parts or confines(scope) or skews_of_groups(cluster):
+    if parts or confines(scope) or limits_of_groups(cluster):
         sets, inside_only = sets_of_places(placed, scope, usable(cluster), room)
     for d, unit in enumerate(units.tolist()):
         most = np.where(keeps, np.minimum(by_number[:, d], held[:, d]), by_number[:, d])

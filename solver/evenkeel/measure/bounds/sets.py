@@ -92,8 +92,8 @@ def sets_of_places(
     """Return sets of whole kinds of nodes, and the load forced into each, (S, D)."""
     topology, classes = placed.cluster.topology, Classes.of(placed, scope)
     asked, least = asked_on(placed, scope, classes, usable)
-    skews = skews_of_groups(placed.cluster)
-    tiers = sorted({topology.tier_index(one.tier) for one in (*scope.bindings, *skews)
+    of_groups = limits_of_groups(placed.cluster)
+    tiers = sorted({topology.tier_index(one.tier) for one in (*scope.bindings, *of_groups)
                     if one.hard and one.tier != NODE_TIER})  # fmt: skip
     apart = np.vstack([scope.open, asked, topology.domain_with_nodes[tiers], usable])
     sets = sets_of_kinds([apart, capacity.T], len(classes.rule))
@@ -103,16 +103,49 @@ def sets_of_places(
         row[:] = _forced(placed, scope, classes, q, usable, sets, terms)
     forced -= forced[:, :1]  # what has no place is on no node
     loads = forced.T @ classes.loads(placed.lightest)[: len(forced)]
-    for skew in skews if len(sets) else ():
-        loads = np.maximum(loads, _by_skew(placed, skew, usable, sets))
+    for limit in of_groups if len(sets) else ():
+        by = _by_skew if limit.kind == "skew" else _by_spread
+        loads = np.maximum(loads, by(placed, limit, usable, sets))
     return sets, loads
 
 
-def skews_of_groups(cluster: Cluster) -> list[Binding]:
-    """Return the skews that bind whole groups."""
+def limits_of_groups(cluster: Cluster) -> list[Binding]:
+    """Return the skews and spread limits that bind whole groups."""
     if (cluster.partitions.group_rule < 0).all():
         return []
-    return [one for one in group_scope(cluster).bindings if one.kind == "skew" and one.hard]
+    bindings = group_scope(cluster).bindings
+    return [one for one in bindings if one.kind in ("skew", "spread") and one.hard]
+
+
+def _of_groups(placed: PlacementCounts) -> tuple[NDArray[np.int64], Reals]:
+    """Return the replicas wanted of each group, (G,), and its lightest ones, (G, D)."""
+    partitions = placed.cluster.partitions
+    groups = len(group_scope(placed.cluster).rule)
+    wanted = np.bincount(partitions.group, partitions.replicas, groups).astype(np.int64)
+    lightest = np.full((groups, placed.lightest.shape[1]), np.inf)
+    np.minimum.at(lightest, partitions.group, placed.lightest)
+    return wanted, lightest
+
+
+def _by_spread(placed: PlacementCounts, limit: Binding, usable: Flags, sets: Flags) -> Reals:
+    """Return the load that a limit of groups leaves no place for outside each set, (S, D)."""
+    topology, scope = placed.cluster.topology, group_scope(placed.cluster)
+    wanted, lightest = _of_groups(placed)
+    domain = topology.domain_with_nodes[topology.tier_index(limit.tier)]
+    loads = np.zeros((len(sets), lightest.shape[1]))
+    for rule in np.unique(scope.rule[(limit.amount != NONE) & (wanted > 0)]).tolist():
+        there = scope.open[rule] & usable
+        if (domain[there] < 0).any():
+            continue  # no limit holds outside of domains
+        of = np.equal.outer(domain, np.unique(domain[there]))
+        domains = ((~sets & there).astype(float) @ of > 0.0).sum(1)  # with a node outside the set
+        g = np.flatnonzero((scope.rule == rule) & (limit.amount != NONE) & (wanted > 0))
+        places = np.multiply.outer(domains, limit.amount[g])
+        loads += (
+            np.maximum(np.minimum(wanted[g], of.shape[1] * limit.amount[g]) - places, 0.0)
+            @ (lightest[g])
+        )
+    return loads
 
 
 def _by_skew(placed: PlacementCounts, skew: Binding, usable: Flags, sets: Flags) -> Reals:
@@ -122,10 +155,8 @@ def _by_skew(placed: PlacementCounts, skew: Binding, usable: Flags, sets: Flags)
     (w - s (m - 1)) / m and at most (w + s (m - 1)) / m.
     """
     cluster = placed.cluster
-    partitions, topology, scope = cluster.partitions, cluster.topology, group_scope(cluster)
-    wanted = np.bincount(partitions.group, partitions.replicas, len(scope.rule))
-    lightest = np.full((len(scope.rule), len(cluster.dimensions)), np.inf)
-    np.minimum.at(lightest, partitions.group, placed.lightest)
+    topology, scope = cluster.topology, group_scope(cluster)
+    wanted, lightest = _of_groups(placed)
     row = topology.tier_index(skew.tier)
     domain, counted = topology.domain_with_nodes[row], eligible_domains(cluster, scope, row)
     of = np.equal.outer(domain, np.arange(counted.shape[1]))  # (N, domains)
