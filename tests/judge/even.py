@@ -285,9 +285,14 @@ def _means(world: World, d: int) -> tuple[float, float]:
 
 def _standing(world: World, n: int, d: int) -> float:
     """Return the load of all replicas that may stand on a node at once."""
+    # each in a role that some replica of the partition has
     each = sorted((
-        max(table[p][d] for table in (world.voter_load, world.leader_load, world.light_load))
+        max(table[p][d] for table, many in (
+            (world.leader_load, led), (world.voter_load, world.voters[p] - led),
+            (world.light_load, want - world.voters[p]),
+        ) if many > 0)
         for p, want in enumerate(world.wanted) if want and n not in world.forbidden[p]
+        for led in [int(world.has_leaders)]
     ), reverse=True)  # fmt: skip
     return sum(each[: world.max_replicas[n]] if world.max_replicas[n] >= 0 else each)
 

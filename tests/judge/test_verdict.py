@@ -115,6 +115,13 @@ def test_a_floor_is_whole_replicas_of_what_a_node_can_hold():
     assert try_one(Case("by hand", 0, given, {"level": None, "floor": 0.0})).findings == []
 
 
+def test_a_floor_is_no_more_than_replicas_in_roles_that_there_are_come_to():
+    """The large node holds all that it may, four voters; the mean is six."""
+    given = {"capacity": [[2.0], [2.0], [12.0]], "load": [[1.0]] * 4, "replicas": 2,
+             "non_voter_load": [[2.0]] * 4, "placement": [[0, 2]] * 4}  # fmt: skip
+    assert try_one(Case("by hand", 0, given, {"level": None, "floor": 0.0})).findings == []
+
+
 @pytest.mark.small
 def test_the_same_seed_draws_the_same_case():
     for family in FAMILIES:
