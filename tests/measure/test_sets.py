@@ -68,6 +68,23 @@ def test_limits_of_groups_force_members_out_of_endless_room(limit, target):
     assert bounds(cluster, Goals(level=0.0)).target[:, 0].tolist() == target
 
 
+@pytest.mark.parametrize(
+    ("capacity", "zone", "target"),
+    [
+        # two of six are not on the large nodes
+        ([4.15, 4.15, 2.07, 1.04, 1.04, 1.04], "abcdef", [2, 2, 1, 1, 1, 1]),
+        # four of six are not in the zone of two nodes
+        ([3.1, 3.1, 2.07, 2.07] + [1.04] * 11, "aabcdefghijklmn", [1] * 15),
+    ],
+)
+def test_targets_hold_whole_replicas_that_a_spread_leaves_no_place_for(capacity, zone, target):
+    cluster = Cluster.from_arrays(
+        capacity=[[room] for room in capacity], load=[[1.0]] * 2, replicas=3,
+        domains={"zone": [*zone]}, spread={"zone": 1},
+    )  # fmt: skip
+    assert bounds(cluster, Goals(level=0.3)).target[:, 0].tolist() == target
+
+
 @pytest.mark.parametrize("others", [7, 8])
 def test_a_node_leads_what_one_beside_it_has_no_room_for(others):
     """Six can be led on two nodes, one of which has room for one replica."""

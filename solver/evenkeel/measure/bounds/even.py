@@ -29,6 +29,7 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.room import most_away, piling, staying
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.reading.arrays import Flags, Ints, Ints32, Ints64, Reals, Rows
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import NODE_TIER
@@ -237,8 +238,9 @@ def _spread(
     # least w - a (z - k). Single domains are tried, and the k with least room; of these the
     # fullest, then the fullest with more domains of what these have beside, and so on.
     is_shared = _is_shared(placed, scope, usable)
-    for inside, domain, bound, wanted, places, room in limits:
-        if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
+    for limit in limits:
+        inside, domain, _, wanted, places, room = limit
+        if is_shared and (_ample(placed, classes, limit) < room.sum(0)).all():
             continue
         weight = classes.loads(placed.lightest)
         alone = _alone(wanted, places)
@@ -267,15 +269,20 @@ def fullest(load: Reals, room: Reals) -> Iterator[int]:
         yield at
 
 
-def _ample(classes: Classes, bound: Flags, places: Reals, room: Reals) -> Reals:
+def _ample(placed: PlacementCounts, classes: Classes, limit: "_Limit") -> Reals:
     """Return how much room in all is enough for a limit to force nothing anywhere, (D,)."""
     # Then no domain has more of all room than the limit lets it take of a partition's replicas:
     # what is kept out of some domains finds as much room elsewhere as on average, so that no part
-    # gets fuller than the mean, which another term bounds.
-    most = places.max(1, initial=0.0)[bound]
+    # gets fuller than the mean, which another term bounds. Whole units all have a node at the
+    # level of one unit more for every node; partitions that stay as they are want no more of them.
+    cluster, bound, more = placed.cluster, limit.bound, np.zeros(limit.room.shape[1])
+    if not unchanged(cluster.placement).any():
+        load = classes.wanted @ classes.loads(placed.lightest)
+        more = utilisation(len(cluster.nodes) * cluster.partitions.load.unit, load)
+    most = limit.places.max(1, initial=0.0)[bound]
     share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
-    ample: Reals = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
-    return ample
+    ample: Reals = limit.room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
+    return ample * (1.0 + more)
 
 
 def ample_room(placed: PlacementCounts, usable: Flags) -> Reals:
@@ -285,7 +292,7 @@ def ample_room(placed: PlacementCounts, usable: Flags) -> Reals:
         return np.full(capacity.shape[1], np.inf)
     classes, ample = Classes.of(placed, scope), np.zeros(capacity.shape[1])
     for limit in _limits(placed, scope, classes, usable, capacity):
-        ample = np.maximum(ample, _ample(classes, limit.bound, limit.places, limit.room))
+        ample = np.maximum(ample, _ample(placed, classes, limit))
     return ample
 
 
