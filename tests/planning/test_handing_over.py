@@ -99,3 +99,16 @@ def test_a_leader_that_stays_lends_its_lead_to_make_room(protocol):
     plan = to(cluster, [0, 1, 3, 2, -1, -1], [0, 0], protocol=protocol)
     assert plan.complete
     assert leads_of_p0(plan) == ["n1", "n0"]
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "helix"])
+def test_a_replica_that_lags_does_not_lead_before_it_has_moved(protocol):
+    """The leader is lost, the only one in sync may not lead, and the one that lags moves to n4."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5, load=[[1.0]], placement=[[0, 1, 2]], leader=[0],
+        alive=[False, True, True, True, True], leads=[True, True, False, True, True],
+        flags=[[ek.Flag.CAUGHT_UP, 0, ek.Flag.CAUGHT_UP]],
+    )  # fmt: skip
+    plan = to(cluster, [3, 4, 2], [1], protocol=protocol)
+    assert plan.complete
+    assert leads_of_p0(plan) == ["n4"]

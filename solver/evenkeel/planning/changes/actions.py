@@ -28,9 +28,7 @@ class PartitionOrder:
     current: Ints64  # (A,) slot that leads after that
 
 
-def partition_orders(
-    safety: Safety, unfit: Flags | None = None, order: Rows | None = None
-) -> PartitionOrder:
+def partition_orders(safety: Safety, unfit: Flags, order: Rows | None = None) -> PartitionOrder:
     """Order the changes of every partition, in an ``order (A, R)`` of slots or in the usual one."""
     # replicas that are ``unfit (K,)`` do not lead in between
     transitions, live = safety.transitions, safety.live
@@ -44,8 +42,7 @@ def partition_orders(
     )
     # the next leader, if it has no vote yet, leads once it has one
     next_leader_stays &= ~flag_at(transitions.role != transitions.becomes, transitions.leads)
-    votes = transitions.votes if unfit is None else transitions.votes & ~unfit[transitions.replica]
-    cost = _interim_costs(safety, votes)
+    cost = _interim_costs(safety, transitions.votes & ~unfit[transitions.replica])
     interim = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(transitions), np.int64)
     orphaned = (
         (transitions.led >= 0) & ~led_live & flag_at(moves, transitions.led) & next_leader_votes

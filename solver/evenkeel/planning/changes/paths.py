@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import Flags, Rows, read_only
@@ -48,9 +47,8 @@ def actions_of(
     # Replicas that are ``unfit (K,)``, or that no election makes leaders, lead only what they lead
     # at an end; no partition detours by a node if both are among the ``full``. What is lost goes
     # first if ``urged``.
-    if len(where := electable(cluster)):
-        unfit = (where != ANYWHERE) | (False if unfit is None else unfit)
     safety = Safety(cluster, transitions, protocol)
+    unfit = safety.unelected if unfit is None else safety.unelected | unfit
     orders = partition_orders(safety, unfit, order)
     actions = actions_in_order(safety, at_once, orders)
     if not actions.blocked.any():
@@ -179,7 +177,8 @@ class Partition:
         self.becomes: list[int] = transitions.becomes[row, :count].tolist()
         self.led, self.leads = int(transitions.led[row]), int(transitions.leads[row])
         replica = transitions.replica[row, :count]
-        self.unfit = set() if unfit is None else set(np.flatnonzero(unfit[replica]).tolist())
+        unfit = safety.unelected if unfit is None else unfit
+        self.unfit = set(np.flatnonzero(unfit[replica]).tolist())
         self.live: list[bool] = safety.live.tolist()
         self.kept: dict[Asked, bool] = {}
         self.beside: dict[Pairs, bool] = {}
@@ -258,7 +257,9 @@ class Partition:
         if node == self.final and slot == self.leads:
             return True
         may = self.safety.may_lead[node]
-        return may and (slot not in self.unfit or slot == self.leads)
+        return may and (
+            slot not in self.unfit or (slot == self.leads and node != self.before[slot])
+        )
 
     # what leads from a state to others -----------------------------------------------------
 

@@ -14,6 +14,7 @@ from evenkeel.measure.binding import (
     nodes_that_meet,
     partition_scope,
 )
+from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -362,6 +363,14 @@ class Safety:
         lost = transitions.moves & (transitions.after >= 0) & ~self.live[transitions.before]
         lost &= ~(transitions.changes_roles | self.begun.any(1))[:, None]
         return np.asarray(lost | self.begun)
+
+    @cached_property
+    def unelected(self) -> Flags:
+        """Replicas that no election makes leaders where they came from, (K,)."""
+        where = electable(self.cluster)
+        if len(where) == 0:
+            return np.zeros(len(self.cluster.placement.node), bool)
+        return np.asarray(where != ANYWHERE)
 
     @cached_property
     def may_lead(self) -> list[bool]:
