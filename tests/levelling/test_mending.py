@@ -241,3 +241,21 @@ def test_a_lost_replica_goes_back_where_its_group_is_broken_either_way_but_more_
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert not result.regressions
     assert result.placement.node.tolist() == [0, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("zone", "stays"),
+    [
+        ("aba", {0, 1}),  # one in zone a is enough, and the one in b lags
+        ("abc", {0, 2}),  # the one that lags goes
+    ],
+)
+def test_of_surplus_replicas_the_one_goes_that_rules_can_spare(zone, stays):
+    """The one that lags goes first, unless it is the only one in its zone."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]], replicas=2,
+        domains={"zone": [*zone]}, rules=[ek.Rule(min_domains={"zone": 2})], rule=[0],
+        flags=[[ek.Flag.CAUGHT_UP, 0, ek.Flag.CAUGHT_UP]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert {*result.placement.node.tolist()} - {-1} == stays and result.audit.ok

@@ -32,21 +32,22 @@ def with_what_stays(request: Request) -> Request:
     return replace(request.pinned(held), proven=request.proven) if held.any() else request
 
 
-def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -> Request:
+def without_surplus(request: Request, passed: NDArray[np.int64] | None = None) -> Request:
     """Return a request in which replicas that must go have no node, and none takes their place."""
     # It concerns partitions with more replicas than wanted, of which some are out of sync or one is
     # the elected leader: the best stay, even on a node to be emptied, from which they move. Where
-    # limits keep one that must go, or something would be worse without it, its partition is
-    # ``pinned (P,)``.
+    # something would be worse without the one that goes first, another goes, after as many as were
+    # ``passed (P,)`` over; where that is so of all, or limits keep one, the partition is pinned.
     cluster, before = request.cluster, request.cluster.placement
     concerned = _concerned(cluster)
     if not concerned.any():
         return request
     budget = _Budget(cluster, request.limits)
     gone = np.zeros(len(before.node), bool)
-    held = np.zeros(len(before), bool) if pinned is None else pinned
+    passed = np.zeros(len(before), np.int64) if passed is None else passed
+    held = passed >= np.diff(before.first)
     leader, elected = before.leader.copy(), electable(cluster)
-    for p, going, best in _surplus(cluster, np.flatnonzero(concerned & ~held)):
+    for p, going, best in _surplus(cluster, np.flatnonzero(concerned & ~held), passed):
         hands_on = before.leader_replica[p] in going
         lives = hands_on and cluster.nodes.alive[before.leader_node[p]]
         behind = len(elected) > 0 and elected[best] != ANYWHERE
@@ -60,7 +61,7 @@ def without_surplus(request: Request, pinned: NDArray[np.bool_] | None = None) -
     after = before.replaced(node, leader)
     worse = regressions(cluster, after, audit(cluster, after)).partitions & concerned & ~held
     if worse.any():
-        return without_surplus(request, held | worse)
+        return without_surplus(request, passed + worse)
     flags = np.where(held[before.owner], before.flags | Flag.PINNED, before.flags)
     placement = replace(
         before, node=node, leader=read_only(leader),
@@ -143,13 +144,13 @@ def _concerned(cluster: Cluster) -> NDArray[np.bool_]:
 
 
 def _surplus(
-    cluster: Cluster, partitions: NDArray[np.int64]
+    cluster: Cluster, partitions: NDArray[np.int64], passed: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], int]]:
     """Go through partitions with the replicas of each that must go, and the best to lead then."""
-    # Of replicas those stay that are pinned; that live; an elected leader; in sync; on a node that
-    # is not to be emptied; that meet their rules; with the fewest others in their domains; the
-    # leader; on the emptiest node; in the lowest slot: the first of these that tells them apart
-    # decides.
+    # Of replicas those stay that are pinned; that live; that wait for their dead node; an elected
+    # leader; in sync; on a node that is not to be emptied; that meet their rules; with the fewest
+    # others in their domains; the leader; on the emptiest node; in the lowest slot: the first of
+    # these that tells them apart decides. The last in sync never goes.
     placement, nodes = cluster.placement, cluster.nodes
     parts, others = cluster.partitions, (placement.role != Role.VOTER).astype(np.int64)
     some = placement.node >= 0
@@ -180,7 +181,8 @@ def _surplus(
         domain = cluster.topology.domain[tiers[scope.rule[p]]]
         crowd = sum(int((domain[:, placement.node[j]] == domain[:, n]).sum()) for j in stands)
         return (
-            nodes.serves[n], elected[k], current[k], nodes.may_hold[n],
+            nodes.serves[n], nodes.serves[n] | nodes.may_hold[n], elected[k], current[k],
+            nodes.may_hold[n],
             scope.open[scope.rule[p], n], -crowd, k == placement.leader_replica[p],
             -(load[n] * per_unit[n]).max(initial=0.0), -k,
         )  # fmt: skip
@@ -190,10 +192,13 @@ def _surplus(
         spare = held[2 * p : 2 * p + 2] - wanted[2 * p : 2 * p + 2]
         going = list[int]()
         for _ in range(int(spare.sum())):
+            last = np.count_nonzero(current[stands]) == 1
             may = [k for k in stands if not pinned[k] and spare[others[k]] > 0]
+            may = [k for k in may if not (last and current[k])]
             if not may:
                 break
-            goes = min(may, key=lambda k: worth(k, stands))
+            may.sort(key=lambda k: worth(k, stands))
+            goes = may[0 if going else min(int(passed[p]), len(may) - 1)]
             stands.remove(goes)
             going.append(goes)
             spare[others[goes]] -= 1
