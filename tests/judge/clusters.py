@@ -796,6 +796,19 @@ def lagging(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def some_behind(rng: np.random.Generator) -> Drawn:
+    """A cluster of another family, of which some replicas lag behind others."""
+    drawn = FAMILIES[str(rng.choice([name for name in FAMILIES if name not in ALONE]))](rng)
+    d = Draft(rng, len(drawn[0]["capacity"]), len(drawn[0]["load"]))
+    d.given, d.goals, d.limits = drawn
+    if "flags" not in d.given:
+        share = d.pick([0.3, 0.5, 0.7, 0.9])
+        d.flags_shape(
+            [CAUGHT_UP * (n >= 0 and d.chance(share)) for row in d.read_rows() for n in row]
+        )
+    return d.drawn()
+
+
 def on_every_node(rng: np.random.Generator) -> Drawn:
     """Partitions with as many replicas as there are nodes, beside others of any size."""
     d = Draft(rng, int(rng.integers(2, 6)), int(rng.integers(2, 9)))
@@ -836,6 +849,8 @@ def placed_voters(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+ALONE = ("cut_short", "some_behind")  # families that no other one draws from
+
 STOPS = 8  # calls of a callback below which searches of ``cut_short`` stop
 
 FAMILIES: dict[str, Family] = {
@@ -848,7 +863,7 @@ FAMILIES: dict[str, Family] = {
         node_in_budget, drain_beside_dead, voters_in_two_moves, readme, missing_racks,
         urgent_first, whole_loads, holders, leaders_beside, groups_beside, disks_beside,
         exclusions, excluded_below, all_drain,
-        within_groups, groups_without_room, lagging, on_every_node, soft_rules,
+        within_groups, groups_without_room, lagging, some_behind, on_every_node, soft_rules,
         soft_rules_yield, placed_voters,
     )
 }  # fmt: skip

@@ -169,6 +169,8 @@ def _surplus(world: World, p: int, after: Standing, budget: _Budget) -> Iterator
         ):
             continue
         less = [*row[:slot], -1, *row[slot + 1 :]]
+        if n in world.synced[p] and not world.synced[p] & {*less}:
+            continue  # the last in sync
         quorum = world.voters[p] // 2 + 1
         if _voting(world, p, less) < min(quorum, _voting(world, p, row)):
             continue

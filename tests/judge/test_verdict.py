@@ -390,7 +390,9 @@ def test_what_a_partition_prefers_for_itself_goes_before_what_its_group_does():
         assert own["group" if broken == "partition" else "partition"] not in keys
 
 
-@pytest.mark.parametrize("family", ["all_drain", "drain_beside_dead", "lost_zone", "states"])
+@pytest.mark.parametrize(
+    "family", ["all_drain", "drain_beside_dead", "lagging", "lost_zone", "some_behind", "states"]
+)
 @pytest.mark.parametrize("seed", mostly_long(range(40), range(4)))
 def test_plans_keep_on_the_way_what_their_end_keeps(family: str, seed: int):
     case = draw(family, seed)

@@ -154,6 +154,10 @@ class World:
             for p, row in enumerate(rows)
         ]
         self.behind = [self._behind(p, row, flags[p]) for p, row in enumerate(rows)]
+        self.synced = [
+            {n for n, flag in zip(row, flags[p], strict=True) if n >= 0 and flag & CAUGHT_UP}
+            for p, row in enumerate(rows)
+        ]
         self.forbidden: list[set[int]] = [set() for _ in rows]
         for p, n in given.get("forbidden", ()):
             self.forbidden[p].add(n)
