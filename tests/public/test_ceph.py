@@ -170,6 +170,15 @@ def test_takes_and_steps_are_kept(public, name, how):
     assert judged.changed
 
 
+def test_pairs_in_force_against_the_rule_are_broken_rules(public):
+    case, files = public("ceph/pairs-that-break-a-rule-in-force"), ("osd_dump.txt", "crush.txt")
+    found = case.run("check", *files, "pgs_brief.txt")
+    assert found.code == 1 and "spread 7 replicas too many in one domain" in found.text
+    answer = case.run("solve", *files, "pgs_brief.txt", "-o", "plan.sh")
+    assert answer.code == 0 and "spread 7 - replicas" in answer.text
+    assert "11.1f" in case.written("plan.sh") and "different times" not in answer.text
+
+
 @pytest.mark.parametrize("name", ["ceph/hybrid-per-zone", "ceph/nested-choose"])
 @BY_EITHER
 def test_what_the_monitors_would_drop_is_not_written(public, name, how):

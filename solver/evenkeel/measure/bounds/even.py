@@ -278,7 +278,8 @@ def _ample(placed: PlacementCounts, classes: Classes, limit: "_Limit") -> Reals:
     cluster, bound, more = placed.cluster, limit.bound, np.zeros(limit.room.shape[1])
     if not unchanged(cluster.placement).any():
         load = classes.wanted @ classes.loads(placed.lightest)
-        more = utilisation(len(cluster.nodes) * cluster.partitions.load.unit, load)
+        units = np.where(load > 0.0, len(cluster.nodes) * cluster.partitions.load.unit, 0.0)
+        more = utilisation(units, load)
     most = limit.places.max(1, initial=0.0)[bound]
     share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
     ample: Reals = limit.room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)

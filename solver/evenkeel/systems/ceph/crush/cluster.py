@@ -29,7 +29,6 @@ from evenkeel.systems.ceph.crush.failure_domains import (
     OUTSIDE,
     Block,
     blocks,
-    breaks_rule,
     chosen_below,
     dropped_by_monitors,
     failure_domains,
@@ -439,7 +438,7 @@ def cluster_of(
 def _lawful_items(
     native: CephMap, mapped: Sequence[Rows]
 ) -> tuple[dict[int, dict[int, Sequence[tuple[int, int]]]], list[str]]:
-    """Return the pairs in force without those against a rule that CRUSH itself keeps, and notes."""
+    """Return the pairs in force without those that the monitors drop, and notes on them."""
     kept = {number: dict(own) for number, own in native.items.items()}
     gone: list[str] = []
     idle: list[str] = []
@@ -454,8 +453,7 @@ def _lawful_items(
             if any(a not in row or b in row or b not in usable for a, b in pairs):
                 idle.append(f"{pool.id}.{pg:x}")
         bad, unlawful = (
-            breaks_rule(native.crush, pool, some) | dropped_by_monitors(native.crush, pool, some)
-            for some in (then, rows[groups])
+            dropped_by_monitors(native.crush, pool, some) for some in (then, rows[groups])
         )
         for i in np.flatnonzero(bad & ~unlawful).tolist():
             del kept[pool.id][groups[i]]
