@@ -252,7 +252,7 @@ SOUND = {
     "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
     "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
     "kafka/listings-of-others": {
-        "topicctl.txt": "9 nodes, 9 alive · 3 partitions · 9 replicas … leaders 3.0000",
+        "topicctl.txt": "racks in a column of … 9 nodes, 9 alive · 3 partitions · 9 replicas … leaders 3.0000",
         "zookeeper.txt": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 1.0000",
         "sheet.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 2.0000",
         "kaf.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 1.0000",
@@ -260,6 +260,7 @@ SOUND = {
         "rpk-partitions.txt":
             "namespaces that Kafka's tools do not move, kafka_internal: … "
             "3 nodes, 3 alive · 4 partitions · 8 replicas",
+        "rpk-disabled.txt": "no leaders of … bar-2, foo-0 … disabled: bar-1",
         "rpk-session.txt brokers.txt": "addresses of the leaders of audit … 4 nodes, 4 alive",
         "get-twice.txt": "4 nodes, 4 alive · 3 partitions · 6 replicas … leaders 1.3333",
     },

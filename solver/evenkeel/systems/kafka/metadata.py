@@ -80,6 +80,13 @@ OTHER_SPACE = "partitions of namespaces that Kafka's tools do not move, {}: they
 # cells that name no leader, in lower case
 NO_LEADER = ("", "-", "-1", "none", "n/a", "<none>", "null")
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
+NO_LEADERS = "no leaders of {}: the first broker of each list counts as leader"
+DISABLED = "listed as disabled: {}; they are planned like the others"
+REMARK = re.compile(r"\s(?:<-|<=|#|//)[^|\t]*+$")  # behind a row, of whoever pasted it
+RACKS_UNREAD = (
+    "racks in a column of {}, which are not read: give a file of racks if replicas are to be in "
+    "different ones"
+)
 ADDRESSES = "only addresses of the leaders of {}: the first broker of each list counts as leader"
 
 
@@ -177,8 +184,11 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
             titles, ended = [_letters(title) for title in _cells(line, between, line)], False
             for title in {*titles} & {*RESOURCES}:
                 findings.notes.add(UNREAD, title)
+            if "racks" in titles:
+                findings.notes.add(RACKS_UNREAD, document.name)
             continue
         ended = ended or not line.strip()
+        line = REMARK.sub("", line)
         cells = _cells(line, between, above) if titles else []
         if ended and line.strip() and len(cells) != len(titles):
             titles = []
@@ -201,7 +211,11 @@ def _rows_of_tables(findings: Findings, document: Document) -> Iterator[Row]:
             findings.faults.add(at, quoted(line.strip()), MISFIT)
             continue
         if not _is_elsewhere(findings, row):
-            leads = None if by_core and leads == -1 else leads
+            if by_core and leads == -1:
+                leads = None
+                findings.notes.add(NO_LEADERS, f"{topic}-{whole(of)}")
+            if row.get("disabled") == "true":
+                findings.notes.add(DISABLED, f"{topic}-{whole(of)}")
             yield Row(at, line_number, topic, whole(of), replicas, isr, leads)
 
 
