@@ -227,6 +227,7 @@ class TestElasticsearch:
             ("lines.json", 4),
             ("headers.json", 4),
             ("progress.txt", 9),
+            ("meter-between-rows.txt", 8),
             ("prompt.txt", 9),
         ],
     )

@@ -229,12 +229,18 @@ COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
 # what ``kubectl port-forward`` prints among answers
 FORWARDED = re.compile(rb"^(?:Handling connection for \d+|Forwarding from \S+ -> \d+)\r?$", re.M)
 
+# the meter that ``curl`` without ``-s`` prints, between rows or before the rest of one
+METER = re.compile(
+    rb"^[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n?"
+    rb"|(?:^|\r)[ ]*\d{1,3}(?: +[\d.]+[kMGT]?){7}(?: +[\d-]+:[\d-]{2}:[\d-]{2}){3} +"
+    rb"\d+(?:\.\d+)?[kMGTP]?(?:\r?\n)?",
+    re.MULTILINE,
+)
+
 # what a terminal or a tool puts around JSON, by lines; a request that puts JSON is none of it
 AROUND = re.compile(
     rb"(?:(?![^\n]{0,200}\bcurl [^\n]{0,400}PUT\b)"
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
-    rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
-    rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
     rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|k|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
     rb"|\[[^]\n]*\][$#][^\n]*(?:\n|\Z)"  # prompts
     rb"|(?:[^\s\"@]*+@[^\n\"{}]*[$#]|\$|PS [^\n{}]*>)(?:[ \t\r][^\n]*)?(?:\n|\Z)"
@@ -304,6 +310,8 @@ def _as_utf8(data: bytes) -> bytes:
         data = COLOURS.sub(b"", data)
     if b"Handling connection for " in head or b"Forwarding from " in head:
         data = FORWARDED.sub(b"", data)
+    if b"% Total" in head:
+        data = METER.sub(b"", data)
     # a page may indent all of it
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")

@@ -359,8 +359,8 @@ Kind = Literal[
 # first lines that are no answer: comments of Kibana's console, the request, the words of curl
 PASTED = re.compile(
     rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|--|\$ |curl |"
-    rb"(?i:GET|PUT) |(?:https?://[^\s/]+)?/?_cat/|```|HTTP/|[\w-]+: |Enter host password |"
-    rb"% Total |Dload |\d+ .*--:--:--)[^\n]*\n|[ \t]*\r?\n)+"
+    rb"(?i:GET|PUT) |(?:https?://[^\s/]+)?/?_cat/|```|HTTP/|[\w-]+: |Enter host password )"
+    rb"[^\n]*\n|[ \t]*\r?\n)+"
 )
 
 # a line that asks for an answer, or the header of a table that another one precedes
