@@ -117,26 +117,8 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
                 continue
             if one.kind.startswith("broke ") and ": 0 -> " not in one.where:
                 continue  # what the beginning breaks is not held
-            if one.kind == "lost a live replica" and _crowds(world, p, end):
-                continue  # what leaves has to go before what comes
             if _whose(one) not in accepted:
                 yield Finding(f"on the way: {one.kind}", f"{protocol}, wave {done}: {one.where}")
-
-
-def _crowds(world: World, p: int, end: Standing) -> bool:
-    """Whether what comes breaks limits beside all that serve, which both ends keep."""
-    serving = _without_ghosts(world, world.came, [p]).rows[p]
-    leader = end.leaders[p]
-    came, went = (of_partition(world, p, row, leader) for row in (serving, end.rows[p]))
-    kept = {key for key, amount in (*came, *went) if amount > 0.0}
-    coming = [(slot, n) for slot, n in enumerate(end.rows[p]) if n >= 0 and n not in serving]
-    passed = {"surplus", *AT_LEAST, *OF_REPLICAS}
-    for slot, n in coming:
-        row = [*serving[:slot], n, *serving[slot + 1 :]]
-        found = {key for key, amount in of_partition(world, p, row, leader) if amount > 0.0}
-        if serving[slot] >= 0 or all(key[0] in passed for key in found - kept):
-            return False
-    return bool(coming)
 
 
 def by_role(world: World, placement: ek.Placement) -> Standing | None:

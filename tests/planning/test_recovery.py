@@ -188,3 +188,20 @@ def test_a_copy_that_jumps_the_barrier_is_found(batch):
         assert {one for one in found if one[0] == "recovery"} == some, seed
         jumped += bool(some)
     assert jumped > 2
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "helix"])
+def test_no_live_replica_goes_before_what_replaces_it_serves(protocol):
+    """The voter is lost, and n2 is in the zone of n0, of which a spread admits one replica."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[3, 1, 0]], replicas=[2], voters=[1],
+        domains={"zone": ["a", "b", "a", "b"]}, alive=[True, True, True, False],
+        rules=[ek.Rule(spread={"zone": 1})], rule=[0],
+    )  # fmt: skip
+    target = replace(cluster.placement, node=np.array([2, 1, -1], np.int32))
+    plan = ek.plan(cluster, target, protocol=protocol)
+    assert plan.complete and plan.check().ok
+    for done in range(len(plan.waves) + 1):
+        seen = plan.after(done)
+        serves = np.isin(seen.node, [0, 1, 2]) & ((seen.flags & Flag.INCOMING) == 0)
+        assert serves.sum() >= 2

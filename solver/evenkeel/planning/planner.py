@@ -68,8 +68,9 @@ def plan(
 
     No node and no domain goes above its capacity in any dimension, what moves counting on both ends
     where a dimension is transient; no rule that both ends keep is broken in between; every
-    partition keeps its ``min_active`` live replicas and a quorum that survives the loss of any one
-    domain, if both ends do; who leads hands over before it goes, to a replica that is caught up.
+    partition keeps as many live replicas as both ends have, and a quorum that survives the loss of
+    any one domain, if both ends do; who leads hands over before it goes, to a replica that is
+    caught up.
 
     Parameters
     ----------

@@ -292,12 +292,11 @@ class Safety:
     def lacks(self, rows: Rows, node: Ints32, role: Roles) -> Flags:
         """Whether rows lack live replicas, or enough of them after a loss, that both ends have."""
         transitions = self.transitions
-        wanted = self.cluster.partitions.min_active[self.transitions.partition[rows]]
         active = [
             self.live[one].sum(1)
             for one in (transitions.before[rows], transitions.after[rows], node)
         ]
-        lacks = active[2] < np.minimum(np.minimum(*active[:2]), np.maximum(wanted, 1))
+        lacks = active[2] < np.minimum(*active[:2])
         now = self._survives(node, role)
         bad = np.flatnonzero(~now.all(1))
         if len(bad):
