@@ -252,7 +252,8 @@ SOUND = {
     "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
     "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
     "kafka/listings-of-others": {
-        "topicctl.txt": "racks in a column of … 9 nodes, 9 alive · 3 partitions · 9 replicas … leaders 3.0000",
+        "topicctl.txt":
+            "racks in a column of … 9 nodes, 9 alive · 3 partitions · 9 replicas … leaders 3.0000",
         "zookeeper.txt": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 1.0000",
         "sheet.csv": "3 nodes, 3 alive · 3 partitions · 6 replicas … leaders 2.0000",
         "kaf.txt": "3 nodes, 3 alive · 3 partitions · 9 replicas … leaders 1.0000",

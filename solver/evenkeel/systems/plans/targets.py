@@ -180,7 +180,8 @@ def _numbered(
     for n in used[place[used] == -2].tolist():
         name = other.nodes.names[n]
         hint = meant_name(faults, name, nodes)
-        faults.add(f"target: nodes[{n}]", name, f"is not a node of the cluster{hint}; --add-nodes adds new ones")
+        message = f"is not a node of the cluster{hint}; --add-nodes adds new ones"
+        faults.add(f"target: nodes[{n}]", name, message)
     return place, numbers
 
 
