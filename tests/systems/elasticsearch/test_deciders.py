@@ -179,6 +179,12 @@ class TestRules:
         four = nodes(a={"host": "x"}, b={"host": "x"}, c={"host": "y"}, d={"host": "y"})
         cluster = registry.read(text([shard()]), four, given)
         assert closed(cluster) == shut
+        cluster = registry.read(
+            text([shard()]), four, given, text([disk(name, 1) for name in "abcd"])
+        )
+        said = notes_of(cluster)
+        assert "report the same disk: a, b, c, d" in said
+        assert ("copies of a shard may share it" in said) == (same == "false")
 
     def test_an_index_for_all_nodes_may_be_twice_on_a_host(self):
         given = settings(cluster__routing__allocation__same_shard__host="true")

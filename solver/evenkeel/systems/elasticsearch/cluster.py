@@ -464,9 +464,11 @@ def _note(
         alike.setdefault(key, []).append(nodes[n].name)
     if shared := [name for (host, *_), names in alike.items() if host and len(names) > 1
                   for name in names]:  # fmt: skip
+        apart = is_true(found.cluster, SAME_HOST, False)
         found.notes.add(
             f"nodes of a host report the same disk: {some_of(shared, printable)}; its room "
-            f"counts for each of them, and copies of a shard may share it without {SAME_HOST}"
+            "counts for each of them"
+            + ("" if apart else f", and copies of a shard may share it without {SAME_HOST}")
         )
     if flooded:
         found.notes.add(
