@@ -308,6 +308,17 @@ class TestReading:
         apart = [cluster.rules[r].spread["region"] for r in cluster.partitions.rule.tolist()]
         assert apart == [(2, "soft"), (1, "soft")]
 
+    def test_zones_of_two_regions_are_two_though_their_names_are_one(self):
+        places = [f"region={region},zone={zone}" for region in "ab" for zone in "122"]
+        status = "id,locality,is_live\n" + "".join(
+            f'{n},"{place}",true\n' for n, place in enumerate(places, 1)
+        )
+        ranges = 'range_id,replicas\n1,"{1,2,5,6}"\n'
+        cluster = registry.read(ranges.encode(), status.encode())
+        assert cluster.rules[0].spread == {"region": (2, "soft"), "zone": (1, "soft")}
+        (moved,) = ek.solve(cluster, goals=ek.Goals(level=None)).moves
+        assert (moved.source in ("5", "6"), moved.target) == (True, "4")
+
     def test_zones_that_no_range_can_be_held_to_are_noted(self):
         zones = (
             b"ALTER TABLE movr.public.users CONFIGURE ZONE USING num_replicas = 5;\n"

@@ -747,15 +747,14 @@ def _wanted_by(config: Mapping[str, Any]) -> int:
 def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
     """Say how many replicas of a range had better be in one locality, tier by tier."""
     # CockroachDB always prefers stores that are farther apart, but ranks this below constraints
-    found: dict[str, set[str]] = {}
-    for store in stores:
-        for part in filter(None, store.locality.split(",")):
-            tier, _, value = part.partition("=")
-            found.setdefault(tier, set()).add(value)
+    found: dict[str, set[Tiers]] = {}
+    for places in map(_places, stores):
+        for i, (tier, _) in enumerate(places, 1):
+            found.setdefault(tier, set()).add(places[:i])  # a zone "1" of each region is its own
     return {
-        tier: (-(-replicas // len(values)), "soft")
-        for tier, values in found.items()
-        if len(values) > 1
+        tier: (-(-replicas // len(domains)), "soft")
+        for tier, domains in found.items()
+        if len(domains) > 1
     }
 
 
