@@ -5,8 +5,10 @@ from itertools import permutations
 
 import pytest
 
+import evenkeel as ek
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import registry
+from evenkeel.systems.kafka.format import left_out
 
 TOPIC = b"Topic: a\tPartition: 0\tLeader: 3\tReplicas: 3,4\tIsr: 3,4\n"
 
@@ -127,7 +129,47 @@ UNKNOWN = {
         b"ID  HOST  PORT  RACK  STATE  ENDPOINT_TYPE\n"
         b"3   k     9092  x     unfenced  broker\n4   k     9092  null  unfenced  broker\n"
     ),
+    "rpk": (
+        b"ID  HOST  PORT   RACK  CORES  MEMBERSHIP  IS-ALIVE  VERSION  UUID\n"
+        b"3   k     33145  x     2      active      true      v24.2.7  1-2\n"
+        b"4   l     33145  -     2      active      true      v24.2.7  1-3\n"
+    ),
 }
+
+RPK = {
+    "before 24.2.7": (
+        b"NODE-ID  NUM-CORES  MEMBERSHIP-STATUS  IS-ALIVE  BROKER-VERSION\n"
+        b"3        2          active             true      v24.1.16 - 5a\n"
+        b"4        2          draining           true      v24.1.16 - 5a\n"
+        b"5        2          draining           false\n"
+        b"6        2          active             true      v24.1.16 - 5a\n"
+    ),
+    "since": (
+        b"ID  HOST  PORT   RACK  CORES  MEMBERSHIP  IS-ALIVE  VERSION  UUID\n"
+        b"3   k     33145  -     2      active      true      v24.2.7  1-2\n"
+        b"4   l     33145  -     2      draining    true      v24.2.7  1-3\n"
+        b"5   m     33145  -     2      draining    false     -        1-4\n"
+        b"6   n     33145  -     2      active      true      v24.2.7  1-5\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("release", RPK)
+def test_rpk_tells_which_brokers_live_and_which_leave(release):
+    described = b"Topic: a\tPartition: 0\tLeader: 3\tReplicas: 3,4,5\tIsr: 3,4\n"
+    cluster = registry.read(described, RPK[release])
+    assert [*cluster.nodes.names] == ["3", "4", "5", "6"]
+    assert cluster.nodes.alive.tolist() == [True, True, False, True]
+    (moved,) = ek.solve(cluster.replace(replicas=2), goals=ek.Goals(level=None)).moves
+    assert (moved.source, moved.target) == ("4", "6")
+    assert "decommissions brokers 4, whose" in "".join(left_out(cluster))
+
+
+def test_rpk_lists_brokers_without_racks():
+    described = b"Topic: a\tPartition: 0\tLeader: 0\tReplicas: 0\tIsr: 0\n"
+    info = b"BROKERS\n=======\nID    HOST  PORT\n0*    k     9092\n1     l     9092\n"
+    cluster = registry.read(described, info)
+    assert ([*cluster.nodes.names], cluster.topology.tiers) == (["0", "1"], ())
 
 
 class TestUnknown:

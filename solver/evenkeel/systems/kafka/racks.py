@@ -16,6 +16,7 @@ from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.kafka.findings import Findings, keep_first, whole
+from evenkeel.systems.node_states import NODE_STATES
 
 JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
 # a broker and its rack; a line of a log begins with a time
@@ -39,9 +40,24 @@ ENDPOINT = re.compile(
     re.MULTILINE,
 )
 
-RPK = re.compile(rb"^ID +HOST +PORT +RACK *\r?\n(?:[0-9]{1,10}\*? .*\n?)+", re.MULTILINE)
-# the brokers that ``rpk cluster info`` lists, and a row of them
-RPK_BROKER = re.compile(rb"^([0-9]{1,10})\*? +\S+ +[0-9]{1,5} +(\S+) *\r?$", re.MULTILINE)
+# the brokers that ``rpk cluster info`` or ``rpk redpanda admin brokers list`` lists, and a row of
+# them: its id, rack, membership, and whether it is alive
+RPK = re.compile(
+    rb"^(?:ID +HOST +PORT(?: +RACK)?(?: +CORES +MEMBERSHIP +IS-ALIVE\b[^\n]*)?"
+    rb"|NODE-ID +NUM-CORES +MEMBERSHIP-STATUS +IS-ALIVE\b[^\n]*?) *\r?\n(?:[0-9]{1,10}\*? .*\n?)+",
+    re.MULTILINE,
+)
+RPK_BROKER = re.compile(
+    rb"^([0-9]{1,10})\*?(?: +\S+ +[0-9]{1,5})?(?: +(\S+?))??"
+    rb"(?: +[0-9]+ +([a-z]+) +(true|false)\b[^\n]*)? *\r?$",
+    re.MULTILINE,
+)
+
+DRAINING = (
+    "Redpanda decommissions brokers {}, whose membership is draining: they are to be emptied, "
+    "which it does by itself, too"
+)
+UNRACKED = {None: b"null", b"-": b"null"}
 
 # the brokers that are registered at ZooKeeper, as its shell lists them
 IDS = re.compile(rb"\bls /brokers/ids\b[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n){0,9}[ \t]*\[([0-9, ]+)\]")
@@ -54,7 +70,7 @@ REGISTERED = re.compile(
 
 # what lists brokers, by a word in each that is soon found
 LISTS = {
-    b"(id: ": ANSWER, b"RACK": RPK, b"/brokers/ids": IDS, b"get /brokers/ids/": REGISTERED
+    b"(id: ": ANSWER, b"ID ": RPK, b"/brokers/ids": IDS, b"get /brokers/ids/": REGISTERED
 }  # fmt: skip
 
 
@@ -236,18 +252,21 @@ def read_answers(findings: Findings, document: Document) -> None:
     # in-sync replica. Of a session that lists them again, the last list counts.
     data = document.data
     listed = [
-        (one.start(), one[1], one[2], one[4] == b"(" and one[3] != b"true")
+        (one.start(), one[1], one[2], one[4] == b"(" and one[3] != b"true", b"")
         for one in ANSWER.finditer(data)
     ]
     listed += [
-        (one.start(), one[1], one[2], one[3] != b"fenced") for one in ENDPOINT.finditer(data)
+        (one.start(), one[1], one[2], one[3] != b"fenced", b"") for one in ENDPOINT.finditer(data)
     ]
-    if found := RPK.search(data):
+    for table in RPK.finditer(data):
         listed += [
-            (one.start(), one[1], one[2], True) for one in RPK_BROKER.finditer(data, *found.span())
+            (one.start(), one[1], UNRACKED.get(one[2], one[2]), one[4] != b"false", one[3] or b"")
+            for one in RPK_BROKER.finditer(data, *table.span())
         ]
     for found in IDS.finditer(data):
-        listed += [(found.start(1), one, b"null", True) for one in re.findall(rb"[0-9]+", found[1])]
+        listed += [
+            (found.start(1), one, b"null", True, b"") for one in re.findall(rb"[0-9]+", found[1])
+        ]
     registered = [*REGISTERED.finditer(data)]  # one is asked for: others may be up
     for one in registered:
         at, broker = f"{document.name}:{document.line_at(one.start())}", whole(one[1].decode())
@@ -255,16 +274,19 @@ def read_answers(findings: Findings, document: Document) -> None:
             add_rack(findings, document, at, broker, (one[2] or b"").decode("utf-8", "replace"))
     if not (listed or registered):
         findings.faults.add(document.name, data[:40], "lists no brokers")
-    last: dict[bytes, tuple[int, bytes, bool]] = {}
-    for start, number, rack, up in sorted(listed):
+    last: dict[bytes, tuple[int, bytes, bool, bytes]] = {}
+    for start, number, rack, up, member in sorted(listed):
         last = {} if number in last else last
-        last[number] = (start, rack, up)
-    for number, (start, rack, up) in last.items():
+        last[number] = (start, rack, up, member)
+    for number, (start, rack, up, member) in last.items():
         at, broker = f"{document.name}:{document.line_at(start)}", whole(number.decode())
         if broker is None:
             findings.faults.add(at, quoted(number), "must be a broker id")
             continue
         findings.add_answer(at, broker, up=up)
+        if up and member == b"draining":
+            findings.add_state(at, broker, NODE_STATES["draining"])
+            findings.notes.add(DRAINING, str(broker))
         name = None if rack == b"null" else rack.decode("utf-8", "replace")
         add_rack(findings, document, at, broker, name)
 
