@@ -134,9 +134,13 @@ UNKNOWN = {
         b"3   k     33145  x     2      active      true      v24.2.7  1-2\n"
         b"4   l     33145  -     2      active      true      v24.2.7  1-3\n"
     ),
+    "/v1/brokers": (
+        b'[{"node_id": 3, "rack": "x", "membership_status": "active", "is_alive": true},'
+        b' {"node_id": 4, "membership_status": "active", "is_alive": true}]'
+    ),
 }
 
-RPK = {
+REDPANDA = {
     "before 24.2.7": (
         b"NODE-ID  NUM-CORES  MEMBERSHIP-STATUS  IS-ALIVE  BROKER-VERSION\n"
         b"3        2          active             true      v24.1.16 - 5a\n"
@@ -151,13 +155,24 @@ RPK = {
         b"5   m     33145  -     2      draining    false     -        1-4\n"
         b"6   n     33145  -     2      active      true      v24.2.7  1-5\n"
     ),
+    "/v1/brokers": json.dumps(
+        [
+            {"node_id": broker, "num_cores": 2, "membership_status": member, "is_alive": alive}
+            for broker, member, alive in (
+                (3, "active", True),
+                (4, "draining", True),
+                (5, "draining", False),
+                (6, "active", True),
+            )
+        ]
+    ).encode(),
 }
 
 
-@pytest.mark.parametrize("release", RPK)
-def test_rpk_tells_which_brokers_live_and_which_leave(release):
+@pytest.mark.parametrize("release", REDPANDA)
+def test_redpanda_tells_which_brokers_live_and_which_leave(release):
     described = b"Topic: a\tPartition: 0\tLeader: 3\tReplicas: 3,4,5\tIsr: 3,4\n"
-    cluster = registry.read(described, RPK[release])
+    cluster = registry.read(described, REDPANDA[release])
     assert [*cluster.nodes.names] == ["3", "4", "5", "6"]
     assert cluster.nodes.alive.tolist() == [True, True, False, True]
     (moved,) = ek.solve(cluster.replace(replicas=2), goals=ek.Goals(level=None)).moves

@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
-from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.json_text import Int32, decode_json
 from evenkeel.systems.kafka.findings import Findings, keep_first, whole
 from evenkeel.systems.node_states import NODE_STATES
 
@@ -58,6 +59,18 @@ DRAINING = (
     "which it does by itself, too"
 )
 UNRACKED = {None: b"null", b"-": b"null"}
+
+
+class Member(msgspec.Struct):
+    """One broker of ``/v1/brokers``, as Redpanda's admin API answers."""
+
+    node_id: Int32
+    rack: str | None = None
+    membership_status: str = "active"
+    is_alive: bool = True
+
+
+MEMBERS = re.compile(rb"\s*\[\s*\{.{,2000}?\"membership_status\"", re.DOTALL)
 
 # the brokers that are registered at ZooKeeper, as its shell lists them
 IDS = re.compile(rb"\bls /brokers/ids\b[^\n]*\n(?:(?![ \t]*\[)[^\n]*\n){0,9}[ \t]*\[([0-9, ]+)\]")
@@ -241,8 +254,10 @@ def _rack_of_broker(file: File) -> str | None:
 
 def is_answers(head: bytes) -> bool:
     """Return whether a document begins like output that lists brokers with their states."""
-    return b"ENDPOINT_TYPE" in head or any(
-        word in head and one.search(head) for word, one in LISTS.items()
+    return (
+        bool(MEMBERS.match(head))
+        or b"ENDPOINT_TYPE" in head
+        or any(word in head and one.search(head) for word, one in LISTS.items())
     )
 
 
@@ -251,6 +266,16 @@ def read_answers(findings: Findings, document: Document) -> None:
     # A fenced broker may answer, but counts as down: the controller makes it neither leader nor
     # in-sync replica. Of a session that lists them again, the last list counts.
     data = document.data
+    if MEMBERS.match(data):
+        for i, member in enumerate(decode_json(findings.faults, document, list[Member]) or []):
+            at, leaves = f"{document.name}: [{i}]", member.membership_status == "draining"
+            if member.node_id < 0:
+                findings.faults.add(at, member.node_id, "must be a broker id")
+                continue
+            _add_broker(
+                findings, document, at, member.node_id, member.rack, member.is_alive, leaves
+            )
+        return
     listed = [
         (one.start(), one[1], one[2], one[4] == b"(" and one[3] != b"true", b"")
         for one in ANSWER.finditer(data)
@@ -275,20 +300,33 @@ def read_answers(findings: Findings, document: Document) -> None:
     if not (listed or registered):
         findings.faults.add(document.name, data[:40], "lists no brokers")
     last: dict[bytes, tuple[int, bytes, bool, bytes]] = {}
-    for start, number, rack, up, member in sorted(listed):
+    for start, number, rack, up, status in sorted(listed):
         last = {} if number in last else last
-        last[number] = (start, rack, up, member)
-    for number, (start, rack, up, member) in last.items():
+        last[number] = (start, rack, up, status)
+    for number, (start, rack, up, status) in last.items():
         at, broker = f"{document.name}:{document.line_at(start)}", whole(number.decode())
         if broker is None:
             findings.faults.add(at, quoted(number), "must be a broker id")
             continue
-        findings.add_answer(at, broker, up=up)
-        if up and member == b"draining":
-            findings.add_state(at, broker, NODE_STATES["draining"])
-            findings.notes.add(DRAINING, str(broker))
         name = None if rack == b"null" else rack.decode("utf-8", "replace")
-        add_rack(findings, document, at, broker, name)
+        _add_broker(findings, document, at, broker, name, up, status == b"draining")
+
+
+def _add_broker(
+    findings: Findings,
+    document: Document,
+    at: str,
+    broker: int,
+    rack: str | None,
+    up: bool,
+    leaves: bool,
+) -> None:
+    """Add whether a broker is up, whether it is to be emptied, and its rack."""
+    findings.add_answer(at, broker, up=up)
+    if up and leaves:
+        findings.add_state(at, broker, NODE_STATES["draining"])
+        findings.notes.add(DRAINING, str(broker))
+    add_rack(findings, document, at, broker, rack)
 
 
 def tier_of_racks(
