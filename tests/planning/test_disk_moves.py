@@ -67,3 +67,17 @@ def test_what_comes_takes_another_disk_where_what_was_to_leave_is_blocked():
     assert len(plan.blocked) == 2
     assert plan.end.disk.tolist() == [0, 0, 0, 2, 1]
     assert plan.check().ok
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "helix"])
+def test_nothing_comes_to_a_disk_that_a_blocked_move_leaves_full(protocol):
+    """p0 has no room on n1, and so p3 has none on the disk of n0 that p0 would have left."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0], [1.0], [9.0]], load=[[1.0]] * 4, dimensions=["disk"], bytes="disk",
+        placement=[[0], [0], [1], [2]], disks=ek.Disks([0, 0, 1, 2], [1.5, 1.5, 1.0, 9.0]),
+        disk=[[0], [1], [2], [3]], flags=[[0], [0], [ek.Flag.PINNED], [0]],
+    )  # fmt: skip
+    node, disk = np.array([[1, 0, 2, 0], [2, 1, 3, 0]], np.int32)
+    plan = ek.plan(cluster, replace(cluster.placement, node=node, disk=disk), protocol=protocol)
+    assert plan.check().ok
+    assert {one.partition: one.lacks for one in plan.blocked}["p3"] == "room on a disk of n0"

@@ -126,7 +126,16 @@ def plan(
     unplaced = getattr(target, "unplaced_replicas", np.zeros(0, np.int64))
     wanted, listed = still_listed(cluster, wanted, unplaced)
     found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
-    found = _with_lists(_with_disks(found, wanted), wanted)
+    found = _with_disks(found, wanted)
+    kept = list[Blocked]()
+    while len(over := _beyond_disks(found)):
+        wanted, more = _staying(found, wanted, over)
+        if not more:
+            break
+        kept += more
+        found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
+        found = _with_disks(found, wanted)
+    found = _with_lists(found, wanted)
     lost = cluster.placement.node[listed].tolist()
     blocked = [
         _named(cluster, k, node, -1, _stays(cluster, node), -1, "move")
@@ -134,7 +143,7 @@ def plan(
     ]
     goals = getattr(target, "goals", None) if getattr(target, "goals_asked", True) else None
     goals = goals if isinstance(goals, Goals | Cost) else found.goals
-    return replace(found, blocked=(*found.blocked, *blocked), goals=goals)
+    return replace(found, blocked=(*found.blocked, *kept, *blocked), goals=goals)
 
 
 class _Aim(NamedTuple):
@@ -276,6 +285,37 @@ def _with_room(plan: Plan, disk: Ints32) -> Ints32:
             room[[disk[k], best]] += size[k], -size[k]
             disk[k] = best
     return read_only(disk)
+
+
+def _beyond_disks(plan: Plan) -> Rows:
+    """List what comes to disks without room for it, where blocked changes left theirs there."""
+    end, disks = plan.end, plan.cluster.disks
+    if disks is None or end.disk is None or not plan.blocked:
+        return np.zeros(0, np.int64)
+    size, lies = sizes(plan.cluster, end), end.disk >= 0
+    load: Reals = np.bincount(end.disk[lies], size[lies], len(disks))
+    over = load - disks.capacity * (1.0 + ROUNDING)
+    found = list[int]()
+    for k in np.flatnonzero((end.node != plan.cluster.placement.node) & lies)[::-1].tolist():
+        if over[end.disk[k]] > 0.0:
+            over[end.disk[k]] -= size[k]
+            found.append(k)
+    return np.array(found, np.int64)
+
+
+def _staying(plan: Plan, wanted: Placement, over: Rows) -> tuple[Placement, list[Blocked]]:
+    """Return a target in which what is ``over`` stays where it is, and name it."""
+    start, end, node = plan.cluster.placement, plan.end, wanted.node.copy()
+    blocked = list[Blocked]()
+    for k in over.tolist():
+        row = slice(*start.first[start.owner[k] : start.owner[k] + 2].tolist())
+        source, target = int(start.node[k]), int(end.node[k])
+        if source in node[row] and source >= 0:
+            continue
+        node[row] = np.where(node[row] == target, np.int32(source), node[row])
+        lacks = f"room on a disk of {plan.cluster.nodes.names[target]}"
+        blocked.append(_named(plan.cluster, k, source, target, lacks, -1, "move"))
+    return wanted.replaced(node, wanted.leader), blocked
 
 
 def _lying(placement: Placement, first: Placement, other: Placement) -> Ints32 | None:
