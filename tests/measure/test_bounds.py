@@ -309,8 +309,8 @@ def test_places_that_whole_replicas_leave_free_in_a_part_are_room_for_the_others
         ([0, 0, 1, 3, 3, 4, 5], {"zone": 1}, 0),
         ([0, 0, 1, 1, 2, 3], {"zone": 1}, 1),  # zone c
         ([0, 0, 0, 1, 1, 1], {"node": 2}, 0),
-        ([0, 0, 0, 0, 0, 0], {"node": 1, "zone": 1}, 2),  # two may be on a node
-        ([0, 1, 2], {"zone": 1}, 0),
+        ([0, 0, 0, 0, 0, 0], {"node": 1, "zone": 1}, 5),
+        ([0, 1, 2], {"zone": 1}, 1),  # not two, one and none
     ],
 )
 def test_a_skew_makes_replicas_join_domains_that_hold_too_few(held, skew, least):

@@ -334,17 +334,16 @@ def _evened(
     count: Ints64,
 ) -> tuple[Ints64, Ints64, Ints64]:
     """Return the most in a domain by a skew, how many join the emptiest, and new domains."""
-    # of w replicas in d domains the emptiest has at most w / d, and the fullest no fewer
+    # beside m replicas in one of d domains each other has from m - skew to m + skew, w in all
     row, rule = cluster.topology.tier_index(binding.tier), scope.rule[members]
     counts = eligible_domains(cluster, scope, row)
     domains, wanted = counts.sum(1)[rule], cluster.partitions.replicas[members].astype(np.int64)
     apart = cluster.nodes.may_hold & (cluster.topology.domain_with_nodes[row] < 0)
     strays = np.array([(is_open & apart).any() for is_open in scope.open], np.bool_)[rule]
     each = np.maximum(domains, 1)
-    largest = np.where(domains > 0, wanted // each + binding.amount[members], wanted)
-    fewest = np.where(
-        (domains > 0) & ~strays, np.maximum(-(-wanted // each) - binding.amount[members], 0), 0
-    )
+    beside = (each - 1) * binding.amount[members].astype(np.int64)
+    largest = np.where(domains > 0, np.minimum((wanted + beside) // each, wanted), wanted)
+    fewest = np.where((domains > 0) & ~strays, np.maximum(-((beside - wanted) // each), 0), 0)
     counted = counts[rule[who], at]
     held = np.bincount(who, np.minimum(count, fewest[who]) * counted, len(members)).astype(np.int64)
     empty = np.where(fewest > 0, domains - np.bincount(who[counted], minlength=len(members)), 0)
