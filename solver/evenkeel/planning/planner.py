@@ -293,8 +293,8 @@ def _beyond_disks(plan: Plan) -> Rows:
     if disks is None or end.disk is None or not plan.blocked:
         return np.zeros(0, np.int64)
     size, lies = sizes(plan.cluster, end), end.disk >= 0
-    load: Reals = np.bincount(end.disk[lies], size[lies], len(disks))
-    over = load - disks.capacity * (1.0 + ROUNDING)
+    load = np.bincount(end.disk[lies], size[lies], len(disks))
+    over: Reals = load - disks.capacity * (1.0 + ROUNDING)
     found = list[int]()
     for k in np.flatnonzero((end.node != plan.cluster.placement.node) & lies)[::-1].tolist():
         if over[end.disk[k]] > 0.0:
