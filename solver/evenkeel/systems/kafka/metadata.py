@@ -82,7 +82,7 @@ NO_LEADER = ("", "-", "-1", "none", "n/a", "<none>", "null")
 UNREAD = "loads in the column {} of a listing, which are not read: give a table of loads"
 NO_LEADERS = "no leaders of {}: the first broker of each list counts as leader"
 DISABLED = "listed as disabled: {}; they are planned like the others"
-REMARK = re.compile(r"\s(?:<-|<=|#|//)[^|\t]{0,99}$")  # behind a row, of whoever pasted it
+REMARK = re.compile(r"\s(?:<-|<=|#|//)[^|\t]{0,99}$")  # behind a row, by the one who pasted it
 RACKS_UNREAD = (
     "racks in a column of {}, which are not read: give a file of racks if replicas are to be in "
     "different ones"
