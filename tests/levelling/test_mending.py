@@ -259,3 +259,12 @@ def test_of_surplus_replicas_the_one_goes_that_rules_can_spare(zone, stays):
     )  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert {*result.placement.node.tolist()} - {-1} == stays and result.audit.ok
+
+
+def test_the_last_replica_in_sync_goes_where_none_is_wanted():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [0, 2]], replicas=[0, 2],
+        leader=[1, 0], flags=[[ek.Flag.CAUGHT_UP, 0], [0, 0]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.placement.node[:2].tolist() == [-1, -1] and result.audit.ok

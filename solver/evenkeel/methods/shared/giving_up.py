@@ -192,7 +192,7 @@ def _surplus(
         spare = held[2 * p : 2 * p + 2] - wanted[2 * p : 2 * p + 2]
         going = list[int]()
         for _ in range(int(spare.sum())):
-            last = np.count_nonzero(current[stands]) == 1
+            last = parts.replicas[p] > 0 and np.count_nonzero(current[stands]) == 1
             may = [k for k in stands if not pinned[k] and spare[others[k]] > 0]
             may = [k for k in may if not (last and current[k])]
             if not may:
