@@ -227,9 +227,9 @@ def lost_message(cluster: Cluster) -> str:
 
 
 def down_nodes(cluster: Cluster, placement: Placement) -> list[DownNode]:
-    """List the nodes that are not alive, but for those gone without a trace, fullest first."""
+    """List the nodes that are not alive, those with most replicas first."""
     held, nodes = replica_counts(cluster, placement), cluster.nodes
-    down = np.flatnonzero(~nodes.serves & ~(nodes.gone & (held == 0)))
+    down = np.flatnonzero(~nodes.serves)
     return [
         DownNode(nodes.names[n], int(held[n]), bool(nodes.may_hold[n]))
         for n in down[np.argsort(-held[down], kind="stable")].tolist()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import KINDS, Audit
 from evenkeel.measure.compare import relocations
 from evenkeel.measure.levelness import Levelness, mean_note
-from evenkeel.measure.loads import replica_counts, utilisation
+from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import (
     left_alone_message,
@@ -512,9 +512,8 @@ def _times(timings: Mapping[str, float]) -> list[Table]:
 def _size(cluster: Cluster, level: Levelness) -> str:
     wanted = int(cluster.partitions.replicas.sum(dtype=np.int64))
     alive = int(level.alive.sum())
-    absent_nodes = cluster.nodes.gone & (replica_counts(cluster, cluster.placement) == 0)
     return (
-        f"{counted(len(cluster.nodes) - int(absent_nodes.sum()), 'node')}, {alive:,} alive · "
+        f"{counted(len(cluster.nodes), 'node')}, {alive:,} alive · "
         f"{counted(len(cluster.partitions), 'partition')} · {counted(wanted, 'replica')} wanted"
     )
 
