@@ -28,7 +28,7 @@ STATEMENT = re.compile(
 UNDERLINED = re.compile(rb"\A\s*[^\n]+\n=+[ \t\r]*\n")
 
 # titles of which one has to be in a table that blanks part
-PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker", b"drain"}
+PARTED_BY = {b"node", b"host", b"hostname", b"server", b"broker", b"drain", b"secondaries"}
 
 TITLES = (
     rb"(?=[^\n|\t,;]*(?<![\w.-])(?:%s)(?![\w.-]))"
@@ -41,6 +41,8 @@ ABOVE = re.compile(
     rb"\A(?!%s)(?>[^\n|\t,;]*\n|[^\n|\t]* = [^\n]*\n){1,99}?(?=%s)" % (TITLES, TITLES),
     re.IGNORECASE,
 )
+
+LIST = re.compile(rb"\[[^\]\s]*\]")  # a cell that lists several nodes
 
 # lines of a table that SQL clients part by blanks, which are no rows
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
@@ -332,7 +334,8 @@ def undrawn(document: Document) -> Document:
     elif above := ABOVE.match(document.data[:HEAD]):
         document = document.part(above.end(), len(document.data))
     head = document.data[:HEAD].lstrip().splitlines()[:3]
-    if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
+    bare = LIST.sub(b"", b"\n".join(head[:2]))
+    if head and not any(mark.encode() in bare for mark in f"{DELIMITERS}|"):
         return _parted(document, head)
     drawn = any(map(DRAWN.fullmatch, map(_decoded, head)))
     if b"|" not in b"".join(head[:2]) or not (boxed or drawn):

@@ -105,6 +105,15 @@ def test_segments_of_greenplum_but_for_the_coordinator():
         ("shard,node,prirep\n0,1,r\n0,2,p\n", "0", [[0, 1]], [1], []),
         ('Shard,Primary Node,Replica Nodes\n0,3,"1,2"\n', "0", [[2, 0, 1]], [0], []),
         ("partition,node,leader_node\np,1,2\np,2,2\n", "p", [[0, 1]], [1], []),
+        ("PartitionId,NodeName,ReplicaRole\np,1,ActiveSecondary\np,2,Primary\n", "p", [[0, 1]],
+         [1], []),
+        ("PartitionId,ReplicaRole,ReplicaStatus,NodeName\np,Primary,Ready,1\n"
+         "p,ActiveSecondary,Down,2\nq,Primary,Ready,2\n", "p q", [[0, -1], [1, -1]], [0, 0], []),
+        ("partitionId,replica_0,replica_1\n0,1,2\n", "0", [[0, 1]], [0], []),
+        ("pidx  ballot  primary  secondaries\n0     3       1        [2,3]\n", "0", [[0, 1, 2]],
+         [0], ["ballot"]),
+        ("| Name | Region Server | Locality |\n|---|---|---|\n| r,1 | 2 | 1.0 |\n", "r,1", [[1]],
+         [-1], ["Locality"]),
     ],
 )  # fmt: skip
 def test_tables_as_people_keep_them(text, names, nodes, leaders, unread):

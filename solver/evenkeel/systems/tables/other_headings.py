@@ -22,12 +22,13 @@ WORDS = {
     "partition": ("partition", "region_id", "regionid", "region_name", "tablet_id", "tabletid",
                   "shardid", "segment_id", "content", "partition_id", "partition_name", "shard_id",
                   "chunk", "chunk_id", "vm", "vm_name", "vm_id", "vmid", "pod", "tenant",
-                  "tenant_id", "tenant_name", "bucket", "tablet", "block", "block_id", "slot"),
+                  "tenant_id", "tenant_name", "bucket", "tablet", "block", "block_id", "slot",
+                  "partitionid", "pidx"),
     "node": ("node", "store_id", "backend_id", "backendid", "datanodeid", "server", "server_name",
              "nodename", "node_name", "hostname", "host_name", "node_id", "host", "broker",
              "broker_id", "instance", "worker", "nodes", "replicas", "hosts", "servers", "brokers",
-             "owners", "machine", "datanode", "tserver", "hypervisor"),
-    "role": ("role", "tablettype", "prirep"),
+             "owners", "machine", "datanode", "tserver", "hypervisor", "region_server"),
+    "role": ("role", "tablettype", "prirep", "replicarole"),
 }  # fmt: skip
 
 # columns of Greenplum, ScyllaDB and YugabyteDB that mean this only beside one of others
@@ -39,6 +40,7 @@ OF_SYSTEMS = (
     ({"ns", "min", "max"}, {"partition": "id", "node": "shard", "group": "ns"}),
     ({"uuid", "min", "max"}, {"partition": "id", "node": "shard", "group": "uuid"}),
     ({"peer_stores"}, {"partition": "id", "node": "peer_stores"}),
+    (set[str](), {"partition": "name", "node": "region_server"}),
     ({"desired_state"}, {"partition": "name", "node": "node"}),
     ({"desiredstate"}, {"partition": "name", "node": "node"}),
     ({"desired"}, {"partition": "id", "node": "node_name", "group": "task_group"}),

@@ -12,7 +12,7 @@ from evenkeel.systems.tables.lists import FALSE, NULLS, TRUE
 # columns that name the node, beside ours
 NAMES = ("host", "hostname", "host_name", "server", "server_name", "broker", "broker_id", "node_id",
          "nodeid", "node_name", "instance", "store_id", "backendid", "backend_id", "worker",
-         "machine", "hypervisor_hostname", "hypervisor")  # fmt: skip
+         "machine", "hypervisor_hostname", "hypervisor", "nodename", "member")  # fmt: skip
 
 # columns of tiers by which a table of nodes is recognised that has no capacities
 TIERS = {"cloud", "provider", "region", "dc", "datacenter", "data_center", "availability_zone",

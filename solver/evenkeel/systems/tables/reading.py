@@ -69,7 +69,7 @@ LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
 COUNTS = ("replicas", "voters", "min_active")
 OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
 LEADING = ("leader", "master", "primary")
-FOLLOWING = ("follower", "slave", "secondary", "standby", "replica")
+FOLLOWING = ("follower", "slave", "secondary", "activesecondary", "standby", "replica")
 # roles as tables and other systems call them, in lower case
 ROLES = {
     **dict.fromkeys(("", *LEADING, *FOLLOWING), Role.VOTER),
@@ -123,7 +123,8 @@ TOTAL_ROW = "seems to be the total of the rows above: leave it out"
 # the columns by which a table is recognised
 HEADINGS = {
     "nodes": "node, id or name, and cap_NAME for each dimension, or tiers like zone and rack alone",
-    "replicas": "node, and partition or both group and index, with a row for each replica",
+    "replicas": "node, and partition or both group and index, with a row for each replica, or "
+    "partition, replica_1, replica_2, ... with a row for each partition",
 }
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.tables.lists import NULLS, TRUE
 
-STATED = ("status", "state", "replica_state", "routing_state")
+STATED = ("status", "state", "replica_state", "routing_state", "replicastatus")
 # columns of a replica's state, and those that are true where it is broken
 BROKEN = ("isbad", "is_bad")
 
@@ -16,7 +16,7 @@ OUT = {"down", "dead", "offline", "bad", "error", "failed", "lost", "missing", "
 IN = {"", "up", "ok", "normal", "online", "active", "alive", "started", "running", "serving",
       "healthy", "clone", "schema_change", "rollup", "pending", "recovering", "relocating",
       "initializing", "version_error", "schema_error", "adding", "removing", "readonly",
-      "unknown"}  # fmt: skip
+      "unknown", "ready", "inbuild", "standby"}  # fmt: skip
 
 # how Greenplum writes states: a column of other letters means something else
 LETTERS = {"u": "up", "d": "down"}
