@@ -268,3 +268,14 @@ def test_the_last_replica_in_sync_goes_where_none_is_wanted():
     )  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.placement.node[:2].tolist() == [-1, -1] and result.audit.ok
+
+
+def test_no_lost_replica_is_elected_when_the_leader_is_dropped():
+    """All are on dead nodes; those in sync wait there, and the one that led goes."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]], replicas=[2], leader=[0],
+        alive=[False, False, False, True], keeps=[True] * 4, accepts=[False] * 4,
+        flags=[[0, ek.Flag.CAUGHT_UP, ek.Flag.CAUGHT_UP]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.placement.leader_node[0] in (-1, 0)

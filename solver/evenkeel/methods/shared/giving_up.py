@@ -54,7 +54,8 @@ def without_surplus(request: Request, passed: NDArray[np.int64] | None = None) -
         if not (lives and behind) and budget.allows(going, lives):
             gone[going] = True
             if hands_on:
-                leader[p] = -1 if behind else best - before.first[p]
+                unled = behind or not cluster.nodes.may_lead[before.node[best]]
+                leader[p] = -1 if unled else best - before.first[p]
         else:
             held[p] = True
     node = read_only(np.where(gone, np.int32(-1), before.node))
